@@ -71,7 +71,8 @@ enum beowire_event {
 	BEOWIRE_SENT,	     /* the send with this cookie ended: its buffer is free */
 	BEOWIRE_PULLED,	     /* the pull with this cookie ended, `len` bytes are in place */
 	BEOWIRE_REGION,	     /* `peer` wants to read memory `key`, `len` bytes at `imm`: answer by
-			      * BEOWIRE_IOC_REGION with `cookie` */
+			      * BEOWIRE_IOC_REGION with `cookie`; without an answer it may come again,
+			      * for whichever process has the socket then */
 	BEOWIRE_DOWN, /* peer `peer` is lost, `status` says why; its bytes: the host's name */
 };
 
@@ -121,7 +122,8 @@ struct beowire_pull {
 	__u32 flags; /* BEOWIRE_PULL_* */
 };
 
-/* BEOWIRE_IOC_REGION: the answer to BEOWIRE_REGION; the memory is pinned while it is read.
+/* BEOWIRE_IOC_REGION: the answer to BEOWIRE_REGION; the memory is pinned while it is read. EAGAIN:
+ * there is no memory to answer with; the event comes again.
  * BEOWIRE_IOC_SERVING: 1 while any of `len` bytes at `buf` are being read for a peer. */
 struct beowire_region {
 	__aligned_u64 id;  /* `cookie` of the event */

@@ -99,8 +99,11 @@ static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 
 	if (listener && listener->sk.sk_state == TCP_LISTEN &&
 	    !(listener->sk.sk_shutdown & RCV_SHUTDOWN) && !peer->conn && !peer->ended &&
-	    kind == bwk_conn_kind(&listener->sk) && !sk_acceptq_is_full(&listener->sk))
+	    kind == bwk_conn_kind(&listener->sk) && !sk_acceptq_is_full(&listener->sk)) {
 		bs = bwk_conn_child(listener, peer);
+		if (!bs)
+			this_cpu_inc(port->node->count->connections_refused);
+	}
 	/* Who cannot be answered for want of memory is left: it would wait for ever. */
 	if (!bs) {
 		if (bwk_conn_say(port, peer, BW_CONN_REFUSE, 0, NULL))

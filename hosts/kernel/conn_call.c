@@ -83,7 +83,7 @@ static struct bwk_sock *bwk_conn_next(struct bwk_sock *listener)
 static int bwk_conn_accept(struct socket *sock, struct socket *new, BWK_ACCEPT_PARAMETERS)
 {
 	struct sock *sk = sock->sk;
-	long timeout = sock_rcvtimeo(sk, BWK_ACCEPT_FLAGS & O_NONBLOCK);
+	long timeout = bwk_sock_rcvtimeo(sk, BWK_ACCEPT_FLAGS & O_NONBLOCK);
 	struct bwk_sock *bs;
 	int error;
 
@@ -170,7 +170,7 @@ static int bwk_conn_start(struct bwk_sock *bs, const struct sockaddr_beowire *to
 static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
 {
 	struct sock *sk = sock->sk;
-	long timeout = sock_sndtimeo(sk, 0);
+	long timeout = bwk_sock_sndtimeo(sk, 0);
 	struct sockaddr_beowire to;
 	int error = bwk_given_addr(sock->sk, addr, len, &to);
 

@@ -269,7 +269,7 @@ int bwk_conn_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flag
 {
 	struct sock *sk = sock->sk;
 	bool stream = sk->sk_type == SOCK_STREAM;
-	long timeout = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	long timeout = bwk_sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	size_t done = 0;
 	int got, error;
 

@@ -324,7 +324,7 @@ static void bwk_msg_settle(struct bwk_sock *bs, struct sk_buff *skb, int error)
 static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
-	long timeout = sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT);
+	long timeout = bwk_sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT);
 	struct sk_buff *skb;
 	int error = 0;
 
@@ -373,7 +373,7 @@ static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowi
 static int bwk_msg_pull_now(struct bwk_sock *bs, const struct bwk_source *from,
 			    const struct beowire_pull *pull)
 {
-	long timeout = sock_rcvtimeo(&bs->sk, false);
+	long timeout = bwk_sock_rcvtimeo(&bs->sk, false);
 	struct iov_iter to;
 	struct iovec part;
 	int error = bwk_iter_user((void __user *)pull->buf, pull->len, &part, &to);

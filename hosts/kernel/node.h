@@ -63,9 +63,10 @@ struct bwk_node_counters {
 	unsigned long dropped;	   /* ours, by a queueing discipline or the device below it */
 	unsigned long bad_readers; /* calls of others than who asked for bytes: they get none */
 	unsigned long bad_words;   /* by peers, of a pull's end or a message's length */
-	unsigned long questions_refused; /* of peers, where a port has as many as it may */
-	unsigned long questions_expired; /* the same that were not asked again for long */
-	unsigned long peers_refused;	 /* they came, and the port has no memory for one more */
+	unsigned long questions_refused;   /* of peers, where a port has as many as it may */
+	unsigned long questions_expired;   /* the same that were not asked again for long */
+	unsigned long peers_refused;	   /* they came, and the port has no memory for one more */
+	unsigned long connections_refused; /* for want of memory for their sockets */
 	unsigned long unqueued; /* messages for which their socket has no room, or no memory */
 	unsigned long bad[BWK_BAD_KINDS];
 };

@@ -46,6 +46,7 @@ struct bwk_peer {
 	struct bwk_port *port;
 	struct bwk_account *account; /* who is charged for it; a reference */
 	u32 questions;		     /* of its that wait or are read for: region.c */
+	u64 unread;		     /* bytes of answers to these that it has not asked for again */
 	u32 unfetched; /* long messages of a closed connection that it has yet to fetch */
 	bool in_part;  /* it has ended with messages that were not complete */
 	bool known;    /* the program has sent to it, or was told its number */
@@ -65,7 +66,8 @@ struct bwk_port_ops {
 	void (*done)(void *owner, struct bwk_buf *b);
 	/* A peer is lost (status). */
 	void (*peer_down)(void *owner, struct bwk_peer *peer);
-	/* A peer wants to read memory of the program's: true if it will be asked. May be NULL. */
+	/* There is a question for the program, which is woken: a peer wants to read its memory.
+	 * False: the program takes no questions. May be NULL. */
 	bool (*region)(void *owner);
 };
 

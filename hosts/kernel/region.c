@@ -10,8 +10,11 @@
 
 #include "sock.h"
 
-#define BWK_REGIONS_MAX	  256 /* questions of a port at a time, with answers not asked for */
-#define BWK_REGION_EXPIRE (10 * BW_S) /* a question that nobody has asked again is forgotten */
+#define BWK_REGIONS_MAX	    256 /* questions of a port at a time, with answers not asked for */
+#define BWK_REGION_EXPIRE   (10 * BW_S) /* a question that nobody has asked again is forgotten */
+#define BWK_REGION_STALE    (2 * BW_S)	/* the same, where others want its room */
+#define BWK_REGION_AGAIN    (5 * BW_S)	/* one without an answer is told the program again */
+#define BWK_REGION_PATIENCE (10 * BW_S) /* for memory to answer with; then it is refused */
 
 enum bwk_region_state {
 	BWK_REGION_ASKED = 1,
@@ -26,7 +29,9 @@ struct bwk_region {
 	struct rb_node answered; /* in port.answered, with memory */
 	u64 at;			 /* its address in the program */
 	u64 last_below;		 /* the last address of it and those below it in port.answered */
-	u64 expire;		 /* time */
+	u64 asked;		 /* when its peer asked last, */
+	u64 told;		 /* when the program was told it last, */
+	u64 wanting;		 /* and since when memory for its answer is wanting; 0: never */
 	u32 handle;		 /* of the peer */
 	struct bwk_peer *peer;	 /* a reference */
 	u8 state;
@@ -64,6 +69,8 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 {
 	list_del(&r->all);
 	bwk_region_asks(port, -(r->state == BWK_REGION_ASKED));
+	if (r->state == BWK_REGION_ANSWERED && r->buf)
+		r->peer->unread -= r->n;
 	if (r->state != BWK_REGION_READ)
 		bwk_region_answered(port, r);
 	bwk_account_give(r->peer->account, sizeof(*r));
@@ -90,8 +97,9 @@ static void bwk_region_expire(struct bwk_port *port)
 
 	port->region_expire = BW_NEVER;
 	list_for_each_entry_safe(r, next, &port->regions, all) {
-		if (port->now < r->expire) {
-			port->region_expire = min(port->region_expire, r->expire);
+		if (port->now < r->asked + BWK_REGION_EXPIRE) {
+			port->region_expire =
+				min(port->region_expire, r->asked + BWK_REGION_EXPIRE);
 			continue;
 		}
 		this_cpu_inc(port->node->count->questions_expired);
@@ -156,6 +164,26 @@ static struct bwk_region *bwk_region_of_greediest(struct bwk_port *port, u32 mos
 	return found;
 }
 
+static bool bwk_region_stale(const struct bwk_port *port, const struct bwk_region *r)
+{
+	return port->now - r->asked >= BWK_REGION_STALE;
+}
+
+/* A refusal that its peer has not fetched, or else what was not asked again for longest: who still
+ * waits asks anew. NULL. */
+static struct bwk_region *bwk_region_left_over(struct bwk_port *port)
+{
+	struct bwk_region *r, *found = NULL;
+
+	list_for_each_entry(r, &port->regions, all) {
+		if (r->state == BWK_REGION_ANSWERED && r->status)
+			return r;
+		if (bwk_region_stale(port, r) && (!found || r->asked < found->asked))
+			found = r;
+	}
+	return found;
+}
+
 /* Is there room for one more question of this peer's? A single one leaves half of it to others. Of
  * those who fill it together the one with most gives way: it asks again, as after a lost frame. */
 static bool bwk_region_make_room(struct bwk_port *port, const struct bwk_peer *peer)
@@ -167,7 +195,7 @@ static bool bwk_region_make_room(struct bwk_port *port, const struct bwk_peer *p
 	this_cpu_inc(port->node->count->questions_refused);
 	if (peer->questions >= BWK_REGIONS_MAX / 2)
 		return false;
-	r = bwk_region_of_greediest(port, peer->questions + 2);
+	r = bwk_region_left_over(port) ?: bwk_region_of_greediest(port, peer->questions + 2);
 	if (!r)
 		return false;
 	bwk_region_drop(port, r);
@@ -179,8 +207,7 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	struct bwk_peer *peer = bwk_peer_by_handle(port, handle);
 	struct bwk_region *r;
 
-	if (!peer || !port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX ||
-	    !port->ops->region(port->owner))
+	if (!peer || !port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX)
 		return -EACCES;
 	if (!bwk_region_make_room(port, peer) || !bwk_account_take(peer->account, sizeof(*r)))
 		return -EAGAIN;
@@ -198,12 +225,27 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	refcount_inc(&peer->refs);
 	peer->questions++;
 	r->state = BWK_REGION_ASKED;
-	r->expire = port->now + BWK_REGION_EXPIRE;
-	port->region_expire = min(port->region_expire, r->expire);
+	r->asked = port->now;
+	port->region_expire = min(port->region_expire, r->asked + BWK_REGION_EXPIRE);
 	list_add_tail(&r->all, &port->regions);
 	port->region_count++;
 	bwk_region_asks(port, 1);
-	return -EAGAIN;
+	if (port->ops->region(port->owner))
+		return -EAGAIN;
+	bwk_region_drop(port, r);
+	return -EACCES;
+}
+
+/* It is still waited for, and there is no answer: the program that was told may have died with the
+ * question, and another one that has the socket may answer. */
+static void bwk_region_asked_again(struct bwk_port *port, struct bwk_region *r)
+{
+	r->asked = port->now;
+	if (r->state != BWK_REGION_TOLD || port->now - r->told < BWK_REGION_AGAIN || !port->ops)
+		return;
+	r->state = BWK_REGION_ASKED;
+	bwk_region_asks(port, 1);
+	port->ops->region(port->owner);
 }
 
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf)
@@ -215,7 +257,7 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 		if (r->handle != handle || r->key != key || r->off != off || r->n != n)
 			continue;
 		if (r->state != BWK_REGION_ANSWERED) {
-			r->expire = port->now + BWK_REGION_EXPIRE; /* it is still waited for */
+			bwk_region_asked_again(port, r);
 			return -EAGAIN;
 		}
 		status = r->status;
@@ -224,6 +266,7 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 			return status;
 		}
 		bwk_region_answered(port, r);
+		r->peer->unread -= r->n;
 		r->state = BWK_REGION_READ;
 		list_move_tail(&r->all, &port->read);
 		*buf = bwk_buf_cookie(r->buf);
@@ -243,6 +286,7 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		if (r->state != BWK_REGION_ASKED)
 			continue;
 		r->state = BWK_REGION_TOLD;
+		r->told = port->now;
 		bwk_region_asks(port, -1);
 		info->event = BEOWIRE_REGION;
 		info->cookie = r->id;
@@ -258,54 +302,132 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 	return false;
 }
 
-static int bwk_region_settle(struct bwk_port *port, const struct beowire_region *answer,
-			     struct bwk_buf *b)
+/* The question that a program answers; NULL: it is none any more. */
+static struct bwk_region *bwk_region_of(struct bwk_port *port, u64 id)
 {
 	struct bwk_region *r;
 
-	list_for_each_entry(r, &port->regions, all) {
-		if (r->id != answer->id || r->state != BWK_REGION_TOLD)
-			continue;
-		if (b && b->len != r->n)
-			return -EINVAL;
-		r->state = BWK_REGION_ANSWERED;
-		r->status = b ? 0 : -EACCES;
-		r->buf = b;
-		r->at = answer->buf;
-		if (b)
-			b->read_for = r;
-		if (b && r->n)
-			bwk_answered_insert(r, &port->answered);
+	list_for_each_entry(r, &port->regions, all)
+		if (r->id == id)
+			return r->state == BWK_REGION_ANSWERED ? NULL : r;
+	return NULL;
+}
+
+static int bwk_region_settle(struct bwk_port *port, const struct beowire_region *answer,
+			     struct bwk_buf *b)
+{
+	struct bwk_region *r = bwk_region_of(port, answer->id);
+
+	if (!r)
+		return -ENOENT;
+	if (b && b->len != r->n)
+		return -EINVAL;
+	bwk_region_asks(port, -(r->state == BWK_REGION_ASKED)); /* for the second time */
+	r->state = BWK_REGION_ANSWERED;
+	r->status = b ? 0 : -EACCES;
+	r->buf = b;
+	r->at = answer->buf;
+	if (!b)
 		return 0;
+	b->read_for = r;
+	r->peer->unread += r->n;
+	if (r->n)
+		bwk_answered_insert(r, &port->answered);
+	return 0;
+}
+
+/* An answer that makes way for that to `asked`, for which there is no memory: one that was not
+ * fetched for long, or else the latest of the peer with most bytes of such answers, if these are
+ * more than the asking one is to have. Its peer asks anew. NULL. */
+static struct bwk_region *bwk_region_in_the_way(struct bwk_port *port,
+						const struct bwk_region *asked)
+{
+	u64 most = asked->peer->unread + asked->n + 1;
+	struct bwk_region *r, *found = NULL;
+
+	list_for_each_entry(r, &port->regions, all) {
+		if (r->state != BWK_REGION_ANSWERED || !r->buf)
+			continue;
+		if (bwk_region_stale(port, r))
+			return r;
+		if (r->peer->unread < most)
+			continue;
+		most = r->peer->unread;
+		found = r;
 	}
-	return -ENOENT;
+	return found;
+}
+
+/* There is no memory for an answer. 0: another one has made way. -EAGAIN: the program is told of
+ * the question anew when its peer asks again. `error`: that was so for long enough. -ENOENT. */
+static int bwk_region_short(struct bwk_port *port, u64 id, int error)
+{
+	struct bwk_region *way, *r;
+
+	bwk_port_lock(port);
+	r = bwk_region_of(port, id);
+	way = r ? bwk_region_in_the_way(port, r) : NULL;
+	if (way) {
+		this_cpu_inc(port->node->count->questions_refused);
+		bwk_region_drop(port, way);
+		error = 0;
+	} else if (r) {
+		if (!r->wanting)
+			r->wanting = port->now;
+		if (port->now - r->wanting < BWK_REGION_PATIENCE)
+			error = -EAGAIN;
+		r->told = port->now - BWK_REGION_AGAIN;
+	} else {
+		error = -ENOENT;
+	}
+	bwk_port_unlock(port);
+	return error;
+}
+
+/* The memory that is answered with, or a copy; NULL: it may not be read. */
+static struct bwk_buf *bwk_region_memory(struct bwk_sock *bs, struct bwk_port *port,
+					 const struct beowire_region *answer)
+{
+	struct iov_iter from;
+	struct iovec part;
+	struct bwk_buf *b;
+	int error;
+
+	if (!answer->buf)
+		return NULL;
+	error = bwk_iter_user_source((void __user *)answer->buf, answer->len, &part, &from);
+	if (error)
+		return ERR_PTR(error);
+	b = answer->len ? bwk_buf_pin(bs->account, &from, answer->len, BWK_PIN_READ_LONG)
+			: bwk_buf_held(bs->account, 0);
+	if (b == ERR_PTR(-EDQUOT))
+		atomic_long_inc(&port->memlock_limited);
+	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */
+		b = bwk_send_copy(bs, &from, answer->len);
+	return b;
 }
 
 int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
-	struct bwk_buf *b = NULL;
-	struct iov_iter from;
-	struct iovec part;
+	struct bwk_buf *b;
 	int error;
 
 	if (!port)
 		return -ENOENT;
 	if (answer->len > BEOWIRE_MSG_MAX)
 		return -EINVAL;
-	if (answer->buf) {
-		error = bwk_iter_user_source((void __user *)answer->buf, answer->len, &part, &from);
+	for (;;) {
+		b = bwk_region_memory(bs, port, answer);
+		if (b != ERR_PTR(-ENOBUFS) && b != ERR_PTR(-ENOMEM))
+			break;
+		error = bwk_region_short(port, answer->id, PTR_ERR(b));
 		if (error)
 			return error;
-		b = answer->len ? bwk_buf_pin(bs->account, &from, answer->len, BWK_PIN_READ_LONG)
-				: bwk_buf_held(bs->account, 0);
-		if (b == ERR_PTR(-EDQUOT))
-			atomic_long_inc(&port->memlock_limited);
-		if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */
-			b = bwk_send_copy(bs, &from, answer->len);
-		if (IS_ERR(b))
-			return PTR_ERR(b);
+		bwk_buf_flush(); /* of many pages, it goes there */
 	}
+	if (IS_ERR(b))
+		return PTR_ERR(b);
 	bwk_port_lock(port);
 	error = bwk_region_settle(port, answer, b);
 	bwk_port_unlock(port);

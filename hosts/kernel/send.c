@@ -79,7 +79,7 @@ void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msgh
 	s->last = s->copied = false;
 	s->nonblock = m->msg_flags & MSG_DONTWAIT;
 	s->more = m->msg_flags & MSG_BATCH;
-	s->timeout = sock_sndtimeo(sk, s->nonblock);
+	s->timeout = bwk_sock_sndtimeo(sk, s->nonblock);
 }
 
 /* The peer that a send goes to. Lock held. */

@@ -387,7 +387,7 @@ static int bwk_server_sock_target(struct bwk_sock *bs, const struct msghdr *m,
 static int bwk_server_sock_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
-	long timeout = sock_sndtimeo(&bs->sk, m->msg_flags & MSG_DONTWAIT);
+	long timeout = bwk_sock_sndtimeo(&bs->sk, m->msg_flags & MSG_DONTWAIT);
 	struct bwk_server_port *port;
 	struct sockaddr_beowire to;
 	void *bytes;
@@ -444,7 +444,7 @@ static struct sk_buff *bwk_server_sock_take(struct sock *sk, int flags)
 static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)
 {
 	struct sock *sk = sock->sk;
-	long timeout = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	long timeout = bwk_sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	struct bwk_server_port *port;
 	struct sk_buff *skb;
 	int error = 0, whole;

@@ -161,6 +161,20 @@ static inline bool bwk_sock_lingers(const struct sock *sk)
 	return data_race(sock_flag(sk, SOCK_LINGER));
 }
 
+/* SO_RCVTIMEO and SO_SNDTIMEO of a call that begins, in jiffies; 0: it does not wait. setsockopt()
+ * may be setting them: the call begins before that one or after it. */
+static inline long bwk_sock_rcvtimeo(const struct sock *sk, bool nonblock)
+{
+	/* as above: one word, the old or the new one */
+	return data_race(sock_rcvtimeo(sk, nonblock));
+}
+
+static inline long bwk_sock_sndtimeo(const struct sock *sk, bool nonblock)
+{
+	/* as above: one word, the old or the new one */
+	return data_race(sock_sndtimeo(sk, nonblock));
+}
+
 static inline void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
 {
 	int now = atomic_sub_return(charge, &bs->sending), before = now + (int)charge;

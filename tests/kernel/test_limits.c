@@ -238,57 +238,83 @@ static void begin_with(struct idler *idler, uid_t user, int (*f)(void *))
 	idler->at.sbw_ifindex = 0;
 }
 
-#define NODE	  "/proc/net/beowire/node"
-#define QUESTIONS 20 /* more than answers that there is room for */
+#define NODE	    "/proc/net/beowire/node"
+#define QUESTIONS   20		/* more than answers that there is room for */
+#define PATIENCE_NS 10000000000 /* region.c */
 
-/* Is asked about its memory, and answers all when told to: by copies, as nothing may be locked. */
-static int answer_all(void *arg)
+/* Is asked about its memory `most` times, and answers when told to: by copies, as nothing may be
+ * locked. */
+static int ask(const struct idler *idler, int most, struct beowire_info *asked)
 {
-	const struct idler *idler = arg;
 	const struct rlimit none = {0, 0};
-	struct beowire_info asked[QUESTIONS];
 	struct sockaddr_beowire at = {.sbw_family = AF_BEOWIRE};
-	struct beowire_region answer = {.len = MIB};
 	socklen_t len = sizeof(at);
 	const int dead_ms = 15000; /* the peer is not given up before the last answer */
 	int fd = socket_with(BEOWIRE_COPY_MAX, INT32_MAX), n = 0;
 	char byte;
 
 	setsockopt(fd, SOL_BEOWIRE, BEOWIRE_DEAD_MS, &dead_ms, sizeof(dead_ms));
-	answer.buf = (uintptr_t)aligned_alloc(4096, MIB);
 	if (setrlimit(RLIMIT_MEMLOCK, &none) || bind(fd, (struct sockaddr *)&at, len) ||
 	    getsockname(fd, (struct sockaddr *)&at, &len) ||
 	    write(idler->count[1], &at, sizeof(at)) != sizeof(at))
-		return 96;
-	while (n < QUESTIONS) {
+		exit(96);
+	while (n < most) {
 		if (kt_recv_info(fd, &byte, 1, &asked[n], 0))
-			return 95;
+			exit(95);
 		n += asked[n].event == BEOWIRE_REGION;
 	}
 	if (write(idler->count[1], &n, sizeof(n)) != sizeof(n) ||
 	    read(idler->told[0], &byte, 1) != 1)
-		return 94;
-	for (int i = 0; i < n; i++) {
-		answer.id = asked[i].cookie;
-		if (ioctl(fd, BEOWIRE_IOC_REGION, &answer))
-			return refused(errno);
-	}
-	return 97;
+		exit(94);
+	return fd;
 }
 
-/* They wait for a peer that asks no more, and are forgotten 10 s after the questions: so what there
- * is room for is few, and soon copied. */
+/* 0 or an errno. */
+static int give(int fd, const struct beowire_info *asked, void *bytes)
+{
+	struct beowire_region answer = {
+		.id = asked->cookie, .buf = (uintptr_t)bytes, .len = asked->len};
+
+	return ioctl(fd, BEOWIRE_IOC_REGION, &answer) ? errno : 0;
+}
+
+static int answer_all(void *arg)
+{
+	struct beowire_info asked[QUESTIONS];
+	void *bytes = aligned_alloc(4096, MIB);
+	int fd = ask(arg, QUESTIONS, asked), error;
+
+	for (int i = 0; i < QUESTIONS; i++) {
+		while ((error = give(fd, &asked[i], bytes)) == EAGAIN)
+			usleep(100000);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static void begin_asked(struct idler *bob, int (*f)(void *), uint64_t bound, const int *fd,
+			const int *times, int fds)
+{
+	int n = 0;
+
+	begin_with(bob, KT_BOB, f);
+	for (int i = 0; i < fds; i++)
+		kt_want(fd[i], &bob->at, MIB, times[i]);
+	assert_int_equal(read(bob->count[0], &n, sizeof(n)), sizeof(n));
+	/* Not before: who asks may have closed sockets that still hold more. */
+	kt_set_parameter("user_memory_max", bound);
+}
+
+/* They wait for a peer that asks no more, and there is room for few. Those that were not asked for
+ * again for 2 s make way for the next. */
 static void test_answers_to_peers(void **state)
 {
 	uint64_t before = kt_parameter("held_bytes"), met = kt_parameter("user_limited");
-	int fd = kt_watching("b"), n = 0, status;
+	int fd = kt_watching("b"), times = QUESTIONS, status;
 	struct idler bob;
 
-	begin_with(&bob, KT_BOB, answer_all);
-	kt_want(fd, &bob.at, MIB, QUESTIONS);
-	assert_int_equal(read(bob.count[0], &n, sizeof(n)), sizeof(n));
-	/* Not before: who asks may have closed sockets that still hold more. */
-	kt_set_parameter("user_memory_max", 4 * MIB);
+	begin_asked(&bob, answer_all, 4 * MIB, &fd, &times, 1);
 	kt_link_of_b("down");
 	assert_int_equal(write(bob.told[1], "", 1), 1);
 	status = kt_end_of(bob.pid);
@@ -298,6 +324,87 @@ static void test_answers_to_peers(void **state)
 	assert_true(kt_parameter("user_limited") > met);
 	kt_set_parameter("user_memory_max", 0);
 	kt_becomes(kt_parameter("held_bytes"), 0, before);
+}
+
+/* As many answers to the one who asks for much as there is room for, then the other's. */
+static int answer_the_modest(void *arg)
+{
+	struct beowire_info asked[QUESTIONS + 1];
+	void *bytes = aligned_alloc(4096, MIB);
+	int fd = ask(arg, QUESTIONS + 1, asked), modest = QUESTIONS, error = 0;
+
+	while (modest && asked[modest].peer == asked[0].peer)
+		modest--;
+	for (int i = 0; i < QUESTIONS && !error; i++)
+		error = i == modest ? 0 : give(fd, &asked[i], bytes);
+	if (error != EAGAIN)
+		return 97;
+	return give(fd, &asked[modest], bytes);
+}
+
+/* One peer that asks for much and fetches nothing makes way for another one's little. */
+static void test_answers_to_a_greedy_peer(void **state)
+{
+	const int times[] = {QUESTIONS, 1};
+	int fd[] = {kt_watching("b"), kt_watching("b")}, status;
+	uint64_t refused;
+	struct idler bob;
+
+	begin_asked(&bob, answer_the_modest, 4 * MIB, fd, times, 2);
+	kt_link_of_b("down");
+	refused = kt_number("a", NODE, "questions-refused");
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	status = kt_end_of(bob.pid);
+	close(fd[0]);
+	close(fd[1]);
+	kt_link_of_b("up");
+	kt_set_parameter("user_memory_max", 0);
+	assert_int_equal(status, 0);
+	assert_true(kt_number("a", NODE, "questions-refused") > refused);
+}
+
+/* Answers for as long as it is asked to try again. */
+static int answer_in_vain(void *arg)
+{
+	const struct idler *idler = arg;
+	struct beowire_info asked;
+	void *bytes = aligned_alloc(4096, MIB);
+	int fd = ask(arg, 1, &asked), error, n = 0;
+	uint64_t begun = kt_now_ns();
+	char byte;
+
+	while ((error = give(fd, &asked, bytes)) == EAGAIN) {
+		n++;
+		do {
+			if (kt_recv_info(fd, &byte, 1, &asked, 0))
+				return 93;
+		} while (asked.event != BEOWIRE_REGION);
+	}
+	if (error != ENOBUFS || n < 3 || kt_now_ns() - begun < PATIENCE_NS)
+		return error ? error : 97;
+	if (give(fd, &asked, NULL) || read(idler->told[0], &byte, 1) != 1)
+		return 92;
+	return 0;
+}
+
+/* Memory for an answer is waited for, for ten seconds, and the program is asked again meanwhile:
+ * the peer is refused only then. */
+static void test_an_answer_without_memory(void **state)
+{
+	int fd = kt_watching("b"), once = 1, status;
+	struct beowire_info got;
+	struct idler bob;
+
+	begin_asked(&bob, answer_in_vain, MIB / 2, &fd, &once, 1);
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	kt_until(kt_recv_info(fd, &got, 0, &got, MSG_DONTWAIT) == 0);
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	status = kt_end_of(bob.pid);
+	kt_set_parameter("user_memory_max", 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(got.event, BEOWIRE_PULLED);
+	assert_int_equal(got.status, -EACCES);
+	close(fd);
 }
 
 /* ---- numbers ---- */
@@ -502,6 +609,43 @@ static void test_a_caller_without_memory(void **state)
 	assert_int_equal(kt_number("a", NODE, "peers-refused"), refused + 1);
 	close(fd);
 	kt_set_parameter("user_memory_max", 0);
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	assert_int_equal(kt_end_of(bob.pid), 0);
+}
+
+static int listen_once(void *arg)
+{
+	const struct idler *idler = arg;
+	struct sockaddr_beowire at = {.sbw_family = AF_BEOWIRE};
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_BEOWIRE, SOCK_SEQPACKET, 0);
+	char byte;
+
+	if (bind(fd, (struct sockaddr *)&at, len) || listen(fd, 1) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) ||
+	    write(idler->count[1], &at, sizeof(at)) != sizeof(at) ||
+	    read(idler->told[0], &byte, 1) != 1)
+		return 98;
+	return 0;
+}
+
+/* There is memory for the peer of a caller, and not for the socket of its connection. */
+static void test_a_connection_without_memory(void **state)
+{
+	uint64_t refused = kt_number("a", NODE, "connections-refused");
+	uint64_t held = kt_parameter("held_bytes");
+	struct idler bob;
+	int fd;
+
+	begin_with(&bob, KT_BOB, listen_once);
+	kt_set_parameter("user_memory_max", kt_parameter("held_bytes") - held + 4096);
+	fd = kt_open("b", SOCK_SEQPACKET);
+	kt_refused(kt_connect(fd, &bob.at), ECONNREFUSED);
+	assert_int_equal(kt_number("a", NODE, "connections-refused"), refused + 1);
+	kt_set_parameter("user_memory_max", 0);
+	assert_int_equal(kt_connect(fd, &bob.at), 0);
+	assert_int_equal(kt_number("a", NODE, "connections-refused"), refused + 1);
+	close(fd);
 	assert_int_equal(write(bob.told[1], "", 1), 1);
 	assert_int_equal(kt_end_of(bob.pid), 0);
 }
@@ -739,10 +883,13 @@ int main(void)
 		kt_test(test_events_untaken),
 		kt_test(test_peers),
 		kt_test(test_answers_to_peers),
+		kt_test(test_answers_to_a_greedy_peer),
+		kt_test(test_an_answer_without_memory),
 		kt_test(test_ports),
 		kt_test(test_nobody_becomes_another),
 		kt_test(test_one_users_unread_messages),
 		kt_test(test_a_caller_without_memory),
+		kt_test(test_a_connection_without_memory),
 		kt_test(test_datagrams_without_room),
 		kt_test(test_many_parts),
 		kt_test(test_a_full_engine_lets_memory_go),

@@ -393,7 +393,8 @@ static void bw_kernel_region(struct bw_ep *ep, const struct beowire_info *info,
 		answer.buf = (uintptr_t)ep->handlers->region(ep->arg, p->number, info->key,
 							     info->imm, info->len);
 	}
-	if (ioctl(k->fd, BEOWIRE_IOC_REGION, &answer) == 0 || errno == ENOENT)
+	if (ioctl(k->fd, BEOWIRE_IOC_REGION, &answer) == 0 || errno == ENOENT ||
+	    errno == EAGAIN) /* for want of memory: the question comes again */
 		return;
 	/* Memory that is not there is not to be read. */
 	answer.buf = 0;
