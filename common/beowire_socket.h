@@ -131,7 +131,10 @@ struct beowire_region {
 	__aligned_u64 len; /* bytes */
 };
 
-/* BEOWIRE_IOC_WATCH: a watched peer's death is noticed although it is idle. */
+/* BEOWIRE_IOC_WATCH: a watched peer's death is noticed although it is idle.
+ * BEOWIRE_IOC_NEED: a peer whose number was told is kept as long as it lives; one that is not needed
+ * may go for others while nothing is under way between the two (BEOWIRE_DOWN, ENOBUFS). It is
+ * needed again once something of its is told, or something is sent to it. */
 struct beowire_watch {
 	__u32 peer;
 	__u32 on; /* 0 or 1 */
@@ -152,6 +155,7 @@ struct beowire_iface {
 #define BEOWIRE_IOC_WATCH   (SIOCPROTOPRIVATE + 4) /* struct beowire_watch; SOCK_RDM */
 #define BEOWIRE_IOC_REGION  (SIOCPROTOPRIVATE + 5) /* struct beowire_region; SOCK_RDM */
 #define BEOWIRE_IOC_SERVING (SIOCPROTOPRIVATE + 6) /* struct beowire_region, without id; SOCK_RDM */
+#define BEOWIRE_IOC_NEED    (SIOCPROTOPRIVATE + 7) /* struct beowire_watch; SOCK_RDM */
 
 #define BEOWIRE_DROP_REASONS 24
 

@@ -40,7 +40,7 @@ static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 	struct bwk_sock *bs = owner;
 	struct sock *sk = &bs->sk;
 
-	if (peer->status == BW_DOWN_EVICTED && !peer->known)
+	if (peer->status == BW_DOWN_EVICTED && !READ_ONCE(peer->told))
 		return; /* it is nothing to the program, which has taken all that it said */
 	if (READ_ONCE(bs->info_wanted)) {
 		refcount_inc(&peer->refs);
@@ -471,6 +471,25 @@ int bwk_msg_watch(struct bwk_sock *bs, const struct beowire_watch *watch)
 	bwk_port_run(port);
 	bwk_port_unlock(port);
 	return error;
+}
+
+int bwk_msg_need(struct bwk_sock *bs, const struct beowire_watch *need)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_peer *peer;
+
+	if (!port)
+		return -ENOTCONN;
+	if (need->on > 1)
+		return -EINVAL;
+	bwk_port_lock(port);
+	peer = bwk_peer_by_number(port, need->peer);
+	if (peer && need->on)
+		bwk_peer_tell(peer);
+	else if (peer)
+		WRITE_ONCE(peer->known, false);
+	bwk_port_unlock(port);
+	return peer ? 0 : -ENOTCONN;
 }
 
 void bwk_msg_pressure(struct bwk_sock *bs, bool on)

@@ -49,7 +49,8 @@ struct bwk_peer {
 	u64 unread;		     /* bytes of answers to these that it has not asked for again */
 	u32 unfetched; /* long messages of a closed connection that it has yet to fetch */
 	bool in_part;  /* it has ended with messages that were not complete */
-	bool known;    /* the program has sent to it, or was told its number */
+	bool told;     /* the program has sent to it, or was told its number, */
+	bool known;    /* and has not said since that it needs it no more */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -285,8 +286,10 @@ bool bwk_peer_needed(struct bwk_port *port, u32 handle);
 /* The program was told its number. Any context; the caller has a reference. */
 static inline void bwk_peer_tell(struct bwk_peer *peer)
 {
-	if (!READ_ONCE(peer->known))
-		WRITE_ONCE(peer->known, true);
+	if (READ_ONCE(peer->known))
+		return;
+	WRITE_ONCE(peer->told, true);
+	WRITE_ONCE(peer->known, true);
 }
 
 /* Forget a peer: nothing more is to be said to it, and it is told so. */

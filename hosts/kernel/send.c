@@ -92,7 +92,10 @@ static struct bwk_peer *bwk_send_peer(const struct bwk_sock *bs, struct bwk_port
 		return bwk_peer_find(port, s->to ? s->to : &bs->to);
 	if (!peer)
 		peer = bwk_peer_by_number(port, s->info.peer);
-	return peer && peer->handle ? peer : ERR_PTR(-ENOTCONN);
+	if (!peer || !peer->handle)
+		return ERR_PTR(-ENOTCONN);
+	bwk_peer_tell(peer);
+	return peer;
 }
 
 /* May an envelope go instead of the message? */

@@ -318,6 +318,7 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);
 /* Take back the long send, or end the pull, with this cookie. 0, or -ENOENT: too late. */
 int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie);
 int bwk_msg_watch(struct bwk_sock *bs, const struct beowire_watch *watch);
+int bwk_msg_need(struct bwk_sock *bs, const struct beowire_watch *need);
 /* The program wants pressure, or no longer. */
 void bwk_msg_pressure(struct bwk_sock *bs, bool on);
 

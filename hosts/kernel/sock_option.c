@@ -286,6 +286,10 @@ static int bwk_sock_control(struct socket *sock, unsigned int command, unsigned 
 		if (copy_from_user(&watch, user, sizeof(watch)))
 			return -EFAULT;
 		return sock->type == SOCK_RDM ? bwk_msg_watch(bs, &watch) : -EOPNOTSUPP;
+	case BEOWIRE_IOC_NEED:
+		if (copy_from_user(&watch, user, sizeof(watch)))
+			return -EFAULT;
+		return sock->type == SOCK_RDM ? bwk_msg_need(bs, &watch) : -EOPNOTSUPP;
 	case BEOWIRE_IOC_REGION:
 	case BEOWIRE_IOC_SERVING:
 		if (copy_from_user(&region, user, sizeof(region)))

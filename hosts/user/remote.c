@@ -429,6 +429,8 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 		p->complete = true;
 		ep->remotes.named++;
 		bw_remote_ghost(&ep->remotes, p, false);
+		if (p->unneeded)
+			bw_kernel_need(ep, p, true);
 		/* It made contact before: now all its links are known. */
 		if (p->handle && !p->status && !bw_remote_by_kernel(p)) {
 			bw_host_tick(ep);

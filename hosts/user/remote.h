@@ -29,6 +29,8 @@ struct bw_remote {
 	bool meeting;		       /* kernel: whether raw frames pass is being found out, */
 	uint64_t meet_until;	       /* until then */
 	bool met;		       /* kernel: it was heard of there */
+	bool unneeded;		       /* kernel: the module was told that it may go for others */
+	struct bw_remote *next_kernel; /* kernel: in its table by number */
 	struct bw_local_peer *local;   /* NULL: reached through the engine or the kernel link */
 	int status;		       /* 0, or why it is down */
 	bool pressed;		       /* kernel: it wanted envelopes when it was last asked */

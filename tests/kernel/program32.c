@@ -118,6 +118,9 @@ static void fetch(int fd)
 	must(19, !ioctl(fd, BEOWIRE_IOC_WATCH, &watch));
 	watch.on = 2;
 	must(20, ioctl(fd, BEOWIRE_IOC_WATCH, &watch) == -EINVAL);
+	must(21, ioctl(fd, BEOWIRE_IOC_NEED, &watch) == -EINVAL);
+	watch.on = 0;
+	must(22, !ioctl(fd, BEOWIRE_IOC_NEED, &watch));
 }
 
 static void small_ones(int fd)

@@ -335,7 +335,7 @@ static void do_ioctl(void)
 		ioctl(*any(), BEOWIRE_IOC_CANCEL, &cookie);
 		break;
 	case 1:
-		ioctl(*any(), BEOWIRE_IOC_WATCH, &watch);
+		ioctl(*any(), below(2) ? BEOWIRE_IOC_WATCH : BEOWIRE_IOC_NEED, &watch);
 		break;
 	case 2:
 		ioctl(*any(), BEOWIRE_IOC_REGION, &region);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -204,6 +205,80 @@ static void test_room_is_made(void **state)
 	close(listener);
 }
 
+/* 0 or a positive errno. */
+static int need(int fd, uint32_t peer, bool on)
+{
+	struct beowire_watch watch = {.peer = peer, .on = on};
+
+	return ioctl(fd, BEOWIRE_IOC_NEED, &watch) ? errno : 0;
+}
+
+/* Takes what has come: who has called is needed no more. How many were told to have gone. */
+static uint32_t take_and_leave(int fd)
+{
+	struct beowire_info info;
+	uint32_t gone = 0;
+	uint16_t n;
+
+	while (kt_recv_info(fd, &n, sizeof(n), &info, MSG_DONTWAIT) == 0) {
+		if (info.event == BEOWIRE_DOWN) {
+			assert_int_equal(info.status, -ENOBUFS);
+			gone++;
+			continue;
+		}
+		assert_int_equal(info.event, BEOWIRE_MESSAGE);
+		assert_in_range(n, 0, CROWD - 1);
+		came[n] = true;
+		assert_int_equal(need(fd, info.peer, false), 0);
+	}
+	return gone;
+}
+
+/* A program that is told of everybody by number, and needs few: these stay, whether it has spoken to
+ * them or only said so, and of all others those that are wanted make room. It is told who. */
+static void test_whom_the_program_needs_stays(void **state)
+{
+	int fd = kt_watching("a"), friend = kt_bound("b", SOCK_RDM, 0);
+	int other = kt_bound("b", SOCK_RDM, 0);
+	struct sockaddr_beowire at = kt_at(fd), at_friend = kt_at(friend), at_other = kt_at(other);
+	struct beowire_info info, told, to_friend = {0};
+	uint32_t gone = 0, unheard_of;
+	char byte;
+
+	assert_int_equal(kt_send_to(friend, "f", 1, &at), 1);
+	assert_int_equal(kt_recv_info(fd, &byte, 1, &info, 0), 0);
+	assert_int_equal(need(fd, info.peer, false), 0);
+	to_friend.peer = info.peer;
+	assert_int_equal(kt_send_info(fd, "g", 1, NULL, &to_friend, 0), 0);
+	assert_int_equal(recv(friend, &byte, 1, 0), 1);
+	assert_int_equal(kt_send_to(other, "o", 1, &at), 1);
+	assert_int_equal(kt_recv_info(fd, &byte, 1, &told, 0), 0);
+	assert_int_equal(need(fd, told.peer, false), 0);
+	assert_int_equal(need(fd, told.peer, true), 0);
+	assert_int_equal(need(fd, told.peer + 1000, true), ENOTCONN);
+	memset(came, 0, sizeof(came));
+	for (uint16_t i = 0; i < CROWD; i++) {
+		crowd[i] = kt_bound("b", SOCK_RDM, 0);
+		say(i, &at);
+	}
+	do {
+		gone += take_and_leave(fd);
+		unheard_of = 0;
+		for (uint16_t i = 0; i < CROWD; i++) {
+			if (!came[i] && kt_error(crowd[i]))
+				say(i, &at);
+			unheard_of += !came[i];
+		}
+	} while (unheard_of);
+	assert_in_range(gone, CROWD / 4, UINT32_MAX);
+	assert_int_equal(is_up(fd, &at_friend), 1);
+	assert_int_equal(is_up(fd, &at_other), 1);
+	leave_all();
+	close(friend);
+	close(other);
+	close(fd);
+}
+
 #undef kt_test
 #define kt_test(f) cmocka_unit_test_setup_teardown(f, open_many, close_all)
 
@@ -211,6 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		kt_test(test_whom_the_program_means_stays),
+		kt_test(test_whom_the_program_needs_stays),
 		kt_test(test_a_connection_stays),
 		kt_test(test_room_is_made),
 	};

@@ -101,6 +101,11 @@ messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
 messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
 BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true
 BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_anew" >"$out/anew" 2>&1 || true
+# Not half of the callers fit into that.
+memory=$(ip netns exec a sysctl -n net.beowire.memory_max)
+ip netns exec a sysctl -q -w net.beowire.memory_max=1048576
+BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_strangers" 600 >"$out/strangers" 2>&1 || true
+ip netns exec a sysctl -q -w net.beowire.memory_max="$memory"
 "$(dirname "$0")/hostile.sh" "$out/hostile" "$limit" "$FI_PROVIDER_PATH" "$programs/beowire-attach" "$BEOWIRE_BUILD/tests/mpi" \
 	100 3000 stranger-plain member-plain member-encrypted >"$out/hostile.log" 2>&1 || echo "status $?" >>"$out/hostile.log"
 "$BEOWIRE_BUILD/tools/guest/guest-limit" 900 "$(dirname "$0")/sockets.sh" "$out/sockets" "$limit" "$library" "$traded" "$differ" "$seeds" 60 >"$out/sockets.log" 2>&1 ||

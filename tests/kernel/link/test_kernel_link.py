@@ -160,6 +160,10 @@ def test_who_finds_no_room_for_a_send_is_woken(guest: Told) -> None:
     assert guest.files["room"] == "ok 0\n"
 
 
+def test_strangers_that_nobody_needs_make_room_for_others(guest: Told) -> None:
+    assert guest.files["strangers"].startswith("ok 0: "), guest.files["strangers"]
+
+
 def test_a_peer_that_begins_anew_is_told_of_and_forgotten_before_it_is_heard(guest: Told) -> None:
     assert guest.files["anew"].splitlines()[-1] == "ok 0", guest.files["anew"]
 

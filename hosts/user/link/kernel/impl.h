@@ -32,15 +32,28 @@ struct bw_kernel {
 	uint32_t meetings;	      /* peers that meeting is set of */
 	uint64_t meet_at, meet_pause; /* next look at them */
 	struct bw_kernel_caller caller[BW_KERNEL_CALLERS];
-	uint32_t peers;
-	struct bw_remote **peer; /* by the module's numbers */
-	uint8_t *room;		 /* for a longest eager message each */
+	struct bw_remote **by_number; /* by the module's numbers; `buckets`, a power of two */
+	uint32_t buckets, noted;      /* noted: peers in it */
+	uint64_t needs_at;	      /* when to look next who is needed no more, */
+	uint32_t needs_next;	      /* and at which bucket */
+	uint8_t *room;		      /* for a longest eager message each */
 	struct mmsghdr in[BW_KERNEL_BATCH];
 	struct iovec part[BW_KERNEL_BATCH];
 	struct sockaddr_beowire from[BW_KERNEL_BATCH];
 	_Alignas(struct cmsghdr)
 		uint8_t control[BW_KERNEL_BATCH][CMSG_SPACE(sizeof(struct beowire_info))];
 };
+
+/* needs.c: looks whom the program needs no more, some at a time. */
+void bw_kernel_needs(struct bw_ep *ep);
+
+/* table.c: peers by the module's numbers. The room of the table is BW_KERNEL_BUCKETS at first. */
+int bw_kernel_table_init(struct bw_kernel *k);
+struct bw_remote *bw_kernel_find(const struct bw_kernel *k, uint32_t number);
+/* It has this number from now on; what is told of the one that it had is not about it. */
+void bw_kernel_note(struct bw_kernel *k, uint32_t number, struct bw_remote *p);
+/* It has none. */
+void bw_kernel_unnote(struct bw_kernel *k, struct bw_remote *p);
 
 /* meet.c: looks at peers that are being met; how many it knows the way to now. */
 int bw_kernel_meetings(struct bw_ep *ep);

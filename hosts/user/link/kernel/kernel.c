@@ -26,27 +26,6 @@ bool bw_kernel_reaches(const struct bw_ep *ep, const struct bw_addr_fields *a)
 	       (!here || a->engine <= BW_ENGINE_KERNEL);
 }
 
-static int bw_kernel_note(struct bw_kernel *k, uint32_t number, struct bw_remote *p)
-{
-	if (number >= k->peers) {
-		uint32_t peers = number < 32 ? 64 : 2 * number;
-		struct bw_remote **peer = realloc(k->peer, peers * sizeof(struct bw_remote *));
-
-		if (!peer)
-			return -ENOMEM;
-		memset(peer + k->peers, 0, (peers - k->peers) * sizeof(*peer));
-		k->peer = peer;
-		k->peers = peers;
-	}
-	if (p->kernel) /* what is told of that number later is not about this peer */
-		k->peer[p->kernel] = NULL;
-	k->peer[number] = p;
-	p->kernel = number;
-	if (!p->by)
-		p->by = &bw_by_kernel;
-	return 0;
-}
-
 int bw_kernel_connect(struct bw_ep *ep, struct bw_remote *p)
 {
 	struct bw_kernel *k = ep->kernel;
@@ -63,8 +42,7 @@ int bw_kernel_connect(struct bw_ep *ep, struct bw_remote *p)
 	memcpy(x.addr.sbw_mac, p->addr.mac, sizeof(x.addr.sbw_mac));
 	if (getsockopt(k->fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &x, &n) < 0)
 		return errno == ENOBUFS ? -EAGAIN : -errno;
-	if (bw_kernel_note(k, (uint32_t)x.number, p))
-		return -ENOMEM;
+	bw_kernel_note(k, (uint32_t)x.number, p);
 	if (p->watch)
 		bw_kernel_watch(ep, p, true);
 	return 0;
@@ -95,12 +73,16 @@ static void bw_kernel_end(struct bw_ep *ep, struct bw_remote *p, int status)
 {
 	struct bw_kernel *k = ep->kernel;
 
-	k->peer[p->kernel] = NULL;
+	bw_kernel_unnote(k, p);
 	k->meetings -= p->meeting;
 	p->meeting = false;
-	p->kernel = 0;
 	if (p->by == &bw_by_engine && !p->met) /* raw frames do not reach it, as is known */
 		return;
+	if (status == BW_DOWN_EVICTED && p->complete) { /* it was named just then: met anew */
+		p->by = NULL;
+		p->up = p->met = false;
+		return;
+	}
 	bw_remote_down(ep, p, status);
 }
 
@@ -111,16 +93,19 @@ static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 					const struct sockaddr_beowire *from)
 {
 	struct bw_kernel *k = ep->kernel;
-	struct bw_remote *p = number < k->peers ? k->peer[number] : NULL;
+	struct bw_remote *p = bw_kernel_find(k, number);
 
+	if (p)
+		p->unneeded = false;
 	if (p || !from->sbw_port)
 		return p;
 	p = bw_remote_find(&ep->remotes, from->sbw_node, from->sbw_port, from->sbw_inc);
 	if (p && p->by == &bw_by_kernel && p->kernel)
 		bw_kernel_end(ep, p, BW_DOWN_RESET);
 	p = bw_remote_meet(ep, from->sbw_node, from->sbw_port, from->sbw_inc);
-	if (!p || p->status || bw_kernel_note(k, number, p))
+	if (!p || p->status)
 		return NULL;
+	bw_kernel_note(k, number, p);
 	p->up = p->met = true;
 	if (!p->complete) {
 		p->addr.links |= BW_LINK_PACKET;
@@ -226,6 +211,7 @@ static int bw_kernel_send(struct bw_ep *ep, struct bw_remote *p, struct bw_op *o
 	};
 	int result = -EMSGSIZE;
 
+	p->unneeded = false; /* what is sent to it says the same */
 	bw_host_tick(ep);
 	if (!(flags & (BW_SEND_SYNC | BW_SEND_HANDED)) && len <= eager) {
 		info.flags = BEOWIRE_SEND_SHORT;
@@ -370,8 +356,7 @@ static void bw_kernel_arrived(struct bw_ep *ep, const struct beowire_info *info,
 
 static void bw_kernel_down(struct bw_ep *ep, const struct beowire_info *info, const char *name)
 {
-	struct bw_kernel *k = ep->kernel;
-	struct bw_remote *p = info->peer < k->peers ? k->peer[info->peer] : NULL;
+	struct bw_remote *p = bw_kernel_find(ep->kernel, info->peer);
 
 	if (!p)
 		return;
@@ -507,5 +492,7 @@ int bw_kernel_poll(struct bw_ep *ep)
 		all += bw_kernel_room(ep);
 	if (k->meetings && ep->now >= k->meet_at)
 		all += bw_kernel_meetings(ep);
+	if (ep->now >= k->needs_at)
+		bw_kernel_needs(ep);
 	return all;
 }

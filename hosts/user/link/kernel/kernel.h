@@ -56,6 +56,9 @@ bool bw_kernel_admits(struct bw_ep *ep, const struct bw_rx_frame *f);
 /* Find out the name of a peer's host, for messages to people. */
 void bw_kernel_name(const struct bw_ep *ep, struct bw_remote *p);
 void bw_kernel_watch(struct bw_ep *ep, const struct bw_remote *p, bool on);
+/* Off: the module may let it go for others, as bw_kernel_poll() finds of those that the program has
+ * not named; what comes from it is enough for it to be needed again. */
+void bw_kernel_need(struct bw_ep *ep, struct bw_remote *p, bool on);
 
 /* Is any of this memory being read for a peer? */
 bool bw_kernel_serving(const struct bw_ep *ep, const void *buf, uint64_t len);

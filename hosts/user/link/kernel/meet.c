@@ -100,14 +100,14 @@ int bw_kernel_meetings(struct bw_ep *ep)
 	struct bw_kernel *k = ep->kernel;
 	int decided = 0;
 
-	for (uint32_t i = 0; i < k->peers && k->meetings; i++) {
-		struct bw_remote *p = k->peer[i];
-
-		if (!p || !p->meeting || !bw_kernel_decide(ep, p))
-			continue;
-		p->meeting = false;
-		k->meetings--;
-		decided++;
+	for (uint32_t i = 0; i < k->buckets && k->meetings; i++) {
+		for (struct bw_remote *p = k->by_number[i]; p; p = p->next_kernel) {
+			if (!p->meeting || !bw_kernel_decide(ep, p))
+				continue;
+			p->meeting = false;
+			k->meetings--;
+			decided++;
+		}
 	}
 	if (k->meetings)
 		bw_kernel_meet_soon(ep, bw_min_u64(2 * k->meet_pause, BW_MEET_PAUSE_LAST));

@@ -159,7 +159,7 @@ static int bw_kernel_begin(struct bw_kernel *k)
 
 	k->bell = bell == MAP_FAILED ? NULL : bell;
 	k->room = malloc((size_t)BW_KERNEL_BATCH * BW_EAGER_LIMIT);
-	if (!k->room)
+	if (!k->room || bw_kernel_table_init(k))
 		return -ENOMEM;
 	for (int i = 0; i < BW_KERNEL_BATCH; i++) {
 		k->part[i].iov_base = k->room + (size_t)i * BW_EAGER_LIMIT;
@@ -226,7 +226,7 @@ void bw_kernel_close(struct bw_kernel *k)
 	if (k->fd >= 0)
 		close(k->fd);
 	free(k->room);
-	free(k->peer);
+	free(k->by_number);
 	free(k);
 }
 
