@@ -23,6 +23,8 @@ from browser import chromium as chromium
 from browser import chromium_of_session as chromium_of_session
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
     from xdist.workermanage import WorkerController
 
 # A shell's background jobs ignore Ctrl-C, and so would all that the tests start and interrupt.
@@ -67,6 +69,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     begins = [*schedule.get("first", []), *alone]
     first = {name: number for number, name in enumerate(begins)}
     items[:] = sorted(chosen, key=lambda item: first.get(file_of(item), len(first)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: "Producer"
+) -> "LoadFileScheduling | None":
+    """As --dist loadfile does, but that one worker runs all files that are to run one after
+    another, as if they were one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    if config.getvalue("dist") != "loadfile":
+        return None
+    schedule = tomllib.loads(SCHEDULE.read_text()) if SCHEDULE.exists() else {}
+    one_after_another = set(schedule.get("one_after_another", []))
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "one after another" if file in one_after_another else file
+
+    return Scheduling(config, log)
 
 
 def file_of(item: pytest.Item) -> str:

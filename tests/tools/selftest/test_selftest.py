@@ -240,6 +240,33 @@ def test_files_of_the_schedule_exist() -> None:
     names = [*schedule["first"], *schedule["alone"]]
     assert [name for name in names if not (places.root() / name).is_file()] == []
     assert sorted(set(names)) == sorted(names)
+    together = schedule["one_after_another"]
+    assert [name for name in together if not (places.root() / name).is_file()] == []
+    assert not set(together) & set(schedule["alone"])
+
+
+WORKER = """\
+import os, pathlib, time
+
+def test_where():
+    time.sleep(0.5)
+    pathlib.Path(__file__).with_suffix(".worker").write_text(os.environ["PYTEST_XDIST_WORKER"])
+"""
+
+
+def test_files_that_run_one_after_another_have_one_worker(tmp_path: Path) -> None:
+    place = checkout(tmp_path, WORKER)
+    for name in "abcd":
+        (place / "tests" / f"test_{name}.py").write_text(WORKER)
+    together = [f"tests/test_{name}.py" for name in "acd"]
+    (place / "tests" / "schedule.toml").write_text(f"one_after_another = {together}\n[alone]\n")
+    command = [sys.executable, "-P", "-m", "pytest", "-p", "xdist", "-p", "pytest_timeout"]
+    command += ["-n", "2", *run.SIDE_BY_SIDE, "tests"]
+    command += ["-c", str(place / "tools" / "pyproject.toml"), "--rootdir", str(place)]
+    subprocess.run(command, check=True, cwd=place)
+    workers = {each.stem[-1]: each.read_text() for each in (place / "tests").glob("*.worker")}
+    assert workers["a"] == workers["c"] == workers["d"]
+    assert workers["b"] != workers["a"]
 
 
 DYING = """\
