@@ -71,8 +71,8 @@ enum beowire_event {
 	BEOWIRE_SENT,	     /* the send with this cookie ended: its buffer is free */
 	BEOWIRE_PULLED,	     /* the pull with this cookie ended, `len` bytes are in place */
 	BEOWIRE_REGION,	     /* `peer` wants to read memory `key`, `len` bytes at `imm`: answer by
-			      * BEOWIRE_IOC_REGION with `cookie`; without an answer it may come again,
-			      * for whichever process has the socket then */
+			      * BEOWIRE_IOC_REGION with `cookie`; without an answer it may come
+			      * again, for whichever process has the socket then */
 	BEOWIRE_DOWN, /* peer `peer` is lost, `status` says why; its bytes: the host's name */
 };
 
@@ -132,9 +132,9 @@ struct beowire_region {
 };
 
 /* BEOWIRE_IOC_WATCH: a watched peer's death is noticed although it is idle.
- * BEOWIRE_IOC_NEED: a peer whose number was told is kept as long as it lives; one that is not needed
- * may go for others while nothing is under way between the two (BEOWIRE_DOWN, ENOBUFS). It is
- * needed again once something of its is told, or something is sent to it. */
+ * BEOWIRE_IOC_NEED: a peer whose number was told is kept as long as it lives; one that is not
+ * needed may go for others while nothing is under way between the two (BEOWIRE_DOWN, ENOBUFS). It
+ * is needed again once something of its is told, or something is sent to it. */
 struct beowire_watch {
 	__u32 peer;
 	__u32 on; /* 0 or 1 */

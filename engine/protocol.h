@@ -513,18 +513,16 @@ int bw_reliable_peer_view(void *p, uint32_t peer, struct bw_peer_view *view);
 /* Bytes of memory that one idle peer with so many paths (at least 1) holds, without a key. */
 size_t bw_reliable_peer_bytes(uint32_t paths);
 
-/* Memory that grow() was given. */
-struct bw_grown {
-	void *mem;
-	uint32_t free; /* bytes that nothing lies in */
-	bool gone;     /* it is the host's again */
-};
+/* Before each piece of memory that grow() is given, if it is to be had back; see slab.h. */
+struct bw_grown;
 
-/* Give back the pieces that nothing lies in, by which memory is not kept until after close(). All
- * that grow() was given and has not been given back are named, in the order of their addresses;
- * `free` and `gone` are filled in. So many have gone. It looks at all free memory, so it is to be
- * called rarely. */
-uint32_t bw_reliable_shrink(void *p, struct bw_grown *piece, uint32_t n);
+/* Look for pieces that nothing lies in, by which memory is not kept until after close(), in steps:
+ * at *left free objects at most, which is counted down. `pieces` are all n that grow() was given,
+ * in the order of their addresses. The piece that is returned is the host's again, and one less is
+ * to be named from then on; there may be more. NULL: *left is 0, or this look at all free memory
+ * has ended, and the next call begins another one. What is free can be used meanwhile. */
+struct bw_grown *bw_reliable_shrink(void *p, struct bw_grown *const *pieces, uint32_t n,
+				    uint32_t *left);
 
 /* Bytes of what an engine has in use for peers, and for all that is theirs and its host's. */
 uint64_t bw_reliable_used(void *p);

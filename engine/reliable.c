@@ -152,8 +152,6 @@ static void bw_reliable_grow(void *mem, void *more)
 		bw_arena_add(&e->arena, more, BW_GROW_BYTES);
 }
 
-#define BW_SLABS 12
-
 static void bw_reliable_slabs(struct bw_engine *e, struct bw_slab *slab[BW_SLABS])
 {
 	struct bw_slab *all[] = {&e->peers_slab, &e->paths, &e->flows,	 &e->txmsgs,
@@ -164,32 +162,41 @@ static void bw_reliable_slabs(struct bw_engine *e, struct bw_slab *slab[BW_SLABS
 	memcpy(slab, all, sizeof(all));
 }
 
-/* Of a piece in which nothing lies so much may be missing, as too little to be noted. */
-#define BW_GROWN_LOST (sizeof(void *) * 2 - 1)
-
-uint32_t bw_reliable_shrink(void *mem, struct bw_grown *piece, uint32_t n)
+/* Sort one more free object, or what was left at the end of a piece. False: all are sorted. */
+static bool bw_reliable_sort(struct bw_engine *e, struct bw_grown *const *pieces, uint32_t n,
+			     struct bw_grown **piece)
 {
-	struct bw_engine *e = mem;
 	struct bw_slab *slab[BW_SLABS];
-	uint32_t gone = 0, i;
 
 	bw_reliable_slabs(e, slab);
-	for (i = 0; i < n; i++)
-		piece[i].free = 0;
-	for (i = 0; i < BW_SLABS; i++)
-		bw_slab_count_free(slab[i], piece, n);
-	bw_arena_count_free(&e->arena, piece, n);
-	for (i = 0; i < n; i++) {
-		piece[i].gone = piece[i].free + BW_GROWN_LOST >= BW_GROW_BYTES;
-		gone += piece[i].gone;
+	while (!e->sorted || !bw_slab_sort(slab[e->sorted - 1], pieces, n, piece)) {
+		if (e->sorted == BW_SLABS)
+			return bw_arena_sort(&e->arena, pieces, n, piece);
+		bw_slab_unsort(slab[e->sorted++]);
 	}
-	for (i = 0; gone && i < BW_SLABS; i++)
-		bw_slab_forget(slab[i], piece, n);
-	if (gone) {
-		bw_arena_forget(&e->arena, piece, n);
+	return true;
+}
+
+struct bw_grown *bw_reliable_shrink(void *mem, struct bw_grown *const *pieces, uint32_t n,
+				    uint32_t *left)
+{
+	struct bw_engine *e = mem;
+	struct bw_grown *piece;
+
+	while (*left) {
+		if (!bw_reliable_sort(e, pieces, n, &piece)) {
+			e->sorted = 0;
+			return NULL;
+		}
+		--*left;
+		e->looks++;
+		if (!piece || !bw_grown_empty(piece))
+			continue;
+		bw_grown_leave(piece);
 		e->crowded = false; /* the host has room again */
+		return piece;
 	}
-	return gone;
+	return NULL;
 }
 
 uint64_t bw_reliable_used(void *mem)

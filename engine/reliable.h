@@ -486,7 +486,8 @@ struct bw_engine {
 		uint64_t pn;
 	} last;
 	struct bw_row row;
-	struct {			  /* see duplex.h */
+	uint32_t sorted; /* pools of which free objects are sorted, or are being so; see slab.h */
+	struct {	 /* see duplex.h */
 		uint64_t inflight;	  /* bytes under way to all peers */
 		uint64_t bytes, messages; /* sent since it was 0, not yet counted as at once */
 	} duplex;

@@ -53,57 +53,6 @@ void *bw_arena_take(struct bw_arena *a, uint32_t bytes)
 	return mem;
 }
 
-/* The piece in which something lies; NULL: none of these. */
-static struct bw_grown *bw_grown_with(struct bw_grown *piece, uint32_t n, const void *at)
-{
-	uint32_t low = 0, high = n;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if ((uintptr_t)piece[mid].mem <= (uintptr_t)at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (!low || (uintptr_t)at - (uintptr_t)piece[low - 1].mem >= BW_GROW_BYTES)
-		return NULL;
-	return &piece[low - 1];
-}
-
-static bool bw_grown_gone(struct bw_grown *piece, uint32_t n, const void *at)
-{
-	const struct bw_grown *p = bw_grown_with(piece, n, at);
-
-	return p && p->gone;
-}
-
-void bw_arena_count_free(const struct bw_arena *a, struct bw_grown *piece, uint32_t n)
-{
-	const struct bw_rest *rest;
-
-	for (rest = a->rests; rest; rest = rest->next) {
-		struct bw_grown *p = bw_grown_with(piece, n, rest);
-
-		if (p)
-			p->free += (uint32_t)rest->bytes;
-	}
-}
-
-void bw_arena_forget(struct bw_arena *a, struct bw_grown *piece, uint32_t n)
-{
-	struct bw_rest *rest = a->rests, *next;
-
-	a->rests = NULL;
-	for (; rest; rest = next) {
-		next = rest->next;
-		if (bw_grown_gone(piece, n, rest))
-			continue;
-		rest->next = a->rests;
-		a->rests = rest;
-	}
-}
-
 bool bw_arena_low(const struct bw_arena *a)
 {
 	return !a->spare && a->end - a->at < BW_GROW_BYTES / 2;
@@ -115,6 +64,46 @@ void bw_slab_init(struct bw_slab *s, struct bw_arena *a, uint32_t size)
 	s->free = NULL;
 	s->size = (size + 7) & ~7u;
 	s->in_use = 0;
+	s->no = a->slabs++;
+	s->unsorted = NULL;
+	bw_list_init(&s->piles);
+}
+
+static void *bw_chain_take(void **first)
+{
+	void *obj = *first;
+
+	*first = *(void **)obj;
+	return obj;
+}
+
+static void bw_chain_add(void **first, void *obj)
+{
+	*(void **)obj = *first;
+	*first = obj;
+}
+
+/* One of a piece that has others free already. */
+static void *bw_pile_take(struct bw_slab *s)
+{
+	struct bw_pile *pile = bw_first(&s->piles, struct bw_pile, list);
+	struct bw_grown *piece = bw_entry(pile - s->no, struct bw_grown, pile);
+	void *obj = bw_chain_take(&pile->free);
+
+	piece->free -= s->size;
+	if (!pile->free)
+		bw_list_del(&pile->list);
+	return obj;
+}
+
+/* Whatever was free lies in piles, or is to lie there. */
+static BW_APART void *bw_slab_alloc_sorted(struct bw_slab *s)
+{
+	if (s->unsorted)
+		return bw_chain_take(&s->unsorted);
+	if (!bw_list_empty(&s->piles))
+		return bw_pile_take(s);
+	return bw_arena_take(s->arena, s->size);
 }
 
 void *bw_slab_alloc(struct bw_slab *s)
@@ -124,7 +113,7 @@ void *bw_slab_alloc(struct bw_slab *s)
 	if (BW_LIKELY(obj))
 		s->free = *(void **)obj;
 	else
-		obj = bw_arena_take(s->arena, s->size);
+		obj = bw_slab_alloc_sorted(s);
 	if (obj)
 		s->in_use++;
 	return obj;
@@ -137,27 +126,83 @@ void bw_slab_free(struct bw_slab *s, void *obj)
 	s->in_use--;
 }
 
-void bw_slab_count_free(const struct bw_slab *s, struct bw_grown *piece, uint32_t n)
+/* The piece in which something lies; NULL: none of these. */
+static struct bw_grown *bw_grown_with(struct bw_grown *const *pieces, uint32_t n, const void *at)
 {
-	const void *obj;
+	uint32_t low = 0, high = n;
 
-	for (obj = s->free; obj; obj = *(void *const *)obj) {
-		struct bw_grown *p = bw_grown_with(piece, n, obj);
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
 
-		if (p)
-			p->free += s->size;
+		if ((uintptr_t)pieces[mid] <= (uintptr_t)at)
+			low = mid + 1;
+		else
+			high = mid;
 	}
+	if (!low || (uintptr_t)at - (uintptr_t)(pieces[low - 1] + 1) >= BW_GROW_BYTES)
+		return NULL;
+	return pieces[low - 1];
 }
 
-void bw_slab_forget(struct bw_slab *s, struct bw_grown *piece, uint32_t n)
+void bw_slab_unsort(struct bw_slab *s)
 {
-	void **at = &s->free;
+	s->unsorted = s->free;
+	s->free = NULL;
+}
 
-	while (*at) {
-		if (bw_grown_gone(piece, n, *at))
-			*at = *(void **)*at;
-		else
-			at = *at;
+bool bw_slab_sort(struct bw_slab *s, struct bw_grown *const *pieces, uint32_t n,
+		  struct bw_grown **piece)
+{
+	struct bw_pile *pile;
+	void *obj;
+
+	*piece = NULL;
+	if (!s->unsorted)
+		return false;
+	obj = bw_chain_take(&s->unsorted);
+	*piece = bw_grown_with(pieces, n, obj);
+	if (!*piece) { /* it lies in what the engine began with */
+		bw_chain_add(&s->free, obj);
+		return true;
+	}
+	pile = &(*piece)->pile[s->no];
+	if (!pile->free)
+		bw_list_add_before(&s->piles, &pile->list);
+	bw_chain_add(&pile->free, obj);
+	(*piece)->free += s->size;
+	return true;
+}
+
+bool bw_arena_sort(struct bw_arena *a, struct bw_grown *const *pieces, uint32_t n,
+		   struct bw_grown **piece)
+{
+	struct bw_rest *rest = a->rests;
+
+	*piece = NULL;
+	if (!rest)
+		return false;
+	a->rests = rest->next;
+	*piece = bw_grown_with(pieces, n, rest);
+	if (*piece)
+		(*piece)->free += (uint32_t)rest->bytes;
+	return true;
+}
+
+/* Of a piece in which nothing lies so much may be missing, as too little to be noted. */
+#define BW_GROWN_LOST (sizeof(struct bw_rest) - 1)
+
+bool bw_grown_empty(const struct bw_grown *piece)
+{
+	return piece->free + BW_GROWN_LOST >= BW_GROW_BYTES;
+}
+
+void bw_grown_leave(struct bw_grown *piece)
+{
+	uint32_t i;
+
+	for (i = 0; i < BW_SLABS; i++) {
+		if (piece->pile[i].free)
+			bw_list_del(&piece->pile[i].list);
 	}
 }
 
@@ -165,7 +210,8 @@ bool bw_slab_roomy(const struct bw_slab *s)
 {
 	const struct bw_arena *a = s->arena;
 
-	return s->free || a->chunks || (size_t)(a->end - a->at) >= s->size;
+	return s->free || s->unsorted || !bw_list_empty(&s->piles) || a->chunks ||
+	       (size_t)(a->end - a->at) >= s->size;
 }
 
 _Static_assert(BW_HANDLE_INDEX + 1u == 1u << BW_HANDLE_BITS, "slots have so many bits");

@@ -3,12 +3,15 @@
  * Pools of equal objects, carved from memory that the host hands in, and tables of handles whose
  * generation number makes a stale handle recognizable. Objects go back to their pool. A piece of
  * memory of which all objects are there can go back to the host: which do is found out when the
- * host asks, by a look at all free objects, so that those in use are not counted piece by piece.
- * Pages of tables stay, as the generations in them have to.
+ * host asks, by sorting free objects into piles, one of each pool in each piece, so that those in
+ * use are not counted piece by piece. Sorting has no state but a list of what is to be sorted yet:
+ * it may stop after any object, and all free objects can be had at any time. Pages of tables stay,
+ * as the generations in them have to.
  */
 #ifndef BW_SLAB_H
 #define BW_SLAB_H
 
+#include "list.h"
 #include "protocol.h"
 
 /* Memory not yet given to a pool: the current chunk, and untouched ones chained through their
@@ -18,15 +21,34 @@ struct bw_arena {
 	uint8_t *end;
 	void *chunks;
 	uint32_t spare; /* untouched chunks */
-	void *rests;	/* what was left at the end of chunks, bw_rest */
+	uint32_t slabs; /* pools that are carved from it */
+	void *rests;	/* what was left at the end of chunks, bw_rest; until it is sorted */
 };
 
+/* Lists of objects are chained through the first word of each. */
 struct bw_slab {
 	struct bw_arena *arena;
-	void *free;    /* chained through the first word of each object */
+	void *free;    /* objects that lie in no pile, and are given out first */
 	uint32_t size; /* bytes of an object, multiple of 8 */
 	uint32_t in_use;
+	uint32_t no;	      /* of the arena's pools it is this one */
+	void *unsorted;	      /* free ones that are to be sorted */
+	struct bw_list piles; /* that are not empty */
 };
+
+#define BW_SLABS 12 /* pools of one arena at most */
+
+/* Free objects of one pool in one piece of memory. */
+struct bw_pile {
+	struct bw_list list; /* in bw_slab.piles, while there are any */
+	void *free;
+};
+
+/* The piece begins behind this, which the host has filled with zeros. */
+struct bw_grown {
+	uint32_t free; /* bytes in its piles, and what was left at its end, once that is sorted */
+	struct bw_pile pile[BW_SLABS];
+} __attribute__((aligned(64)));
 
 void bw_arena_add(struct bw_arena *a, void *mem, size_t bytes);
 /* Zeroed memory, or NULL when the arena is empty. */
@@ -34,18 +56,23 @@ void *bw_arena_take(struct bw_arena *a, uint32_t bytes);
 /* True when less than half a chunk is left. */
 bool bw_arena_low(const struct bw_arena *a);
 
-/* How much of each of n pieces, in the order of their addresses, is at the ends of chunks that are
- * used up; those that have gone are forgotten. */
-void bw_arena_count_free(const struct bw_arena *a, struct bw_grown *piece, uint32_t n);
-void bw_arena_forget(struct bw_arena *a, struct bw_grown *piece, uint32_t n);
-
 void bw_slab_init(struct bw_slab *s, struct bw_arena *a, uint32_t size);
 /* An object with undefined contents, or NULL. */
 void *bw_slab_alloc(struct bw_slab *s);
 void bw_slab_free(struct bw_slab *s, void *obj);
-/* The same of the pool's free objects. */
-void bw_slab_count_free(const struct bw_slab *s, struct bw_grown *piece, uint32_t n);
-void bw_slab_forget(struct bw_slab *s, struct bw_grown *piece, uint32_t n);
+/* All objects that are free now are to be sorted. */
+void bw_slab_unsort(struct bw_slab *s);
+/* Sort one of these into its pile, if one of n pieces, in the order of their addresses, has it.
+ * False: there is none left. `piece`: the one that has grown emptier by it, or NULL. */
+bool bw_slab_sort(struct bw_slab *s, struct bw_grown *const *pieces, uint32_t n,
+		  struct bw_grown **piece);
+/* The same of what was left at the end of a chunk. */
+bool bw_arena_sort(struct bw_arena *a, struct bw_grown *const *pieces, uint32_t n,
+		   struct bw_grown **piece);
+/* Does nothing lie in it? */
+bool bw_grown_empty(const struct bw_grown *piece);
+/* Of such a one: nothing of it is given out any more. */
+void bw_grown_leave(struct bw_grown *piece);
 /* Would bw_slab_alloc() find one? */
 bool bw_slab_roomy(const struct bw_slab *s);
 

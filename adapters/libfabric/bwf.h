@@ -384,6 +384,7 @@ struct bwf_ep {
 	bool directed; /* receives may name their source */
 	bool enabled;
 	atomic_int aliases;
+	uint64_t close_ns; /* that fi_close() waits at most for what is under way */
 	struct bwf_cntr *cntr[BWF_CNTR_SLOTS];
 	size_t min_multi_recv;
 

@@ -8,10 +8,13 @@
 #include "log.h"
 #include "name.h"
 #include "open.h"
+#include "setting.h"
 
 #include <stdlib.h>
 
-#define BWF_CLOSE_TIMEOUT_NS 10000000000ULL /* for what is still under way at fi_close() */
+/* For all that is still under way at fi_close(), however many peers do not take it. */
+#define BWF_CLOSE_TIMEOUT_S 10
+#define BWF_S		    1000000000ULL /* ns */
 
 /* A message of libbeowire. */
 static void bwf_ep_message(void *arg, const struct bw_message *m)
@@ -179,9 +182,8 @@ struct fi_ops_ep bwf_ep_ops = {
 
 /* Let what the application was told is sent leave: answers and requests that found no room so far.
  */
-static void bwf_ep_flush(struct bwf_ep *ep)
+static void bwf_ep_flush(struct bwf_ep *ep, uint64_t deadline_ns)
 {
-	uint64_t deadline_ns = bwf_now_ns() + BWF_CLOSE_TIMEOUT_NS;
 	bool pending = true;
 
 	while (pending && bwf_now_ns() < deadline_ns) {
@@ -198,6 +200,7 @@ static int bwf_ep_close(struct fid *fid)
 {
 	struct bwf_face *face = BWF_OF(fid, struct bwf_face, fid.fid);
 	struct bwf_ep *ep = face->ep;
+	uint64_t deadline_ns, now_ns;
 
 	if (face != &ep->face) {
 		atomic_fetch_sub(&ep->aliases, 1);
@@ -206,11 +209,13 @@ static int bwf_ep_close(struct fid *fid)
 	}
 	if (atomic_load(&ep->aliases))
 		return -FI_EBUSY;
+	deadline_ns = bwf_now_ns() + ep->close_ns;
 	bwf_names_close(ep->names);
-	bwf_ep_flush(ep);
+	bwf_ep_flush(ep, deadline_ns);
 	bwf_ep_unbind_all(ep);
 	bwf_domain_detach(ep->dom, ep);
-	bw_ep_close(ep->bw, BWF_CLOSE_TIMEOUT_NS);
+	now_ns = bwf_now_ns();
+	bw_ep_close(ep->bw, now_ns < deadline_ns ? deadline_ns - now_ns : 0);
 	bwf_todo_free_all(ep);
 	bwf_target_free_all(ep);
 	bwf_early_free_all(ep);
@@ -277,6 +282,18 @@ static int bwf_ep_open_name(struct bwf_ep *ep, const void *name, size_t len)
 	return ret;
 }
 
+/* How long the endpoint's end may take: no longer than a silent peer is waited for, as one that
+ * answers but takes nothing is no better. What the variable says has been checked. */
+static uint64_t bwf_ep_close_ns(void)
+{
+	const char *dead = bw_setting("BEOWIRE_DEAD_TIMEOUT");
+	uint64_t seconds = dead ? strtoull(dead, NULL, 10) : 0;
+
+	if (!seconds || seconds > BWF_CLOSE_TIMEOUT_S)
+		seconds = BWF_CLOSE_TIMEOUT_S;
+	return seconds * BWF_S;
+}
+
 int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct bwf_ep *ep;
@@ -306,6 +323,7 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		free(ep);
 		return ret;
 	}
+	ep->close_ns = bwf_ep_close_ns();
 	ret = bwf_ep_open_name(ep, info->src_addr, info->src_addrlen);
 	if (!ret)
 		ret = bwf_domain_attach(ep->dom, ep);

@@ -8,13 +8,16 @@
 #include <stdlib.h>
 
 #include "sealing.h"
+#include "slab.h"
 
-#define SIM_CHECK_RUNS 512	    /* runs of a node between full checks of its engine */
-#define SIM_IDLE_RUNS  200	    /* wake-ups in a row that may have been for nothing */
-#define SIM_LIVELOCK   300000	    /* frames of all nodes without any progress */
-#define SIM_ROW	       16	    /* frames of the ring that are offered as a row */
-#define SIM_BATCH      8	    /* frames received before the engine is asked for frames */
-#define SIM_RETRY_NS   (10 * BW_US) /* after a frame that the wire did not refuse was not sent */
+#define SIM_CHECK_RUNS	512	     /* runs of a node between full checks of its engine */
+#define SIM_SHRINK_RUNS 16	     /* runs between steps of looks at free memory */
+#define SIM_SHRINK_STEP 32	     /* free objects of a step */
+#define SIM_IDLE_RUNS	200	     /* wake-ups in a row that may have been for nothing */
+#define SIM_LIVELOCK	300000	     /* frames of all nodes without any progress */
+#define SIM_ROW		16	     /* frames of the ring that are offered as a row */
+#define SIM_BATCH	8	     /* frames received before the engine is asked for frames */
+#define SIM_RETRY_NS	(10 * BW_US) /* after a frame that the wire did not refuse was not sent */
 
 struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane, uint8_t place)
 {
@@ -276,6 +279,22 @@ static bool sim_node_events(struct sim_node *n)
 	return any;
 }
 
+/* In the order of addresses. */
+static void *sim_node_chunk(struct sim_node *n)
+{
+	struct bw_grown *chunk = aligned_alloc(64, sizeof(*chunk) + BW_GROW_BYTES);
+	uint32_t i = n->nchunks++;
+
+	if (!chunk)
+		abort();
+	memset(chunk, 0, sizeof(*chunk));
+	memset(chunk + 1, 0x5A, BW_GROW_BYTES);
+	for (; i && (uintptr_t)n->chunks[i - 1] > (uintptr_t)chunk; i--)
+		n->chunks[i] = n->chunks[i - 1];
+	n->chunks[i] = chunk;
+	return chunk + 1;
+}
+
 static void sim_node_feed(struct sim_node *n)
 {
 	struct sim *s = n->sim;
@@ -291,42 +310,24 @@ static void sim_node_feed(struct sim_node *n)
 	n->chunks = realloc(n->chunks, (n->nchunks + 1) * sizeof(*n->chunks));
 	if (!n->chunks)
 		abort();
-	n->chunks[n->nchunks] = aligned_alloc(64, BW_GROW_BYTES);
-	memset(n->chunks[n->nchunks], 0x5A, BW_GROW_BYTES);
-	s->protocol->grow(n->engine, n->chunks[n->nchunks++]);
+	s->protocol->grow(n->engine, sim_node_chunk(n));
 }
 
-static int sim_node_order(const void *a, const void *b)
-{
-	uintptr_t x = (uintptr_t)((const struct bw_grown *)a)->mem;
-	uintptr_t y = (uintptr_t)((const struct bw_grown *)b)->mem;
-
-	return (x > y) - (x < y);
-}
-
-/* What the engine needs no more goes, and nobody may look at it then. */
+/* What the engine needs no more goes, step by step, and nobody may look at it then. */
 static void sim_node_shrink(struct sim_node *n)
 {
-	struct bw_grown *piece;
-	uint32_t i, kept = 0;
+	uint32_t left = SIM_SHRINK_STEP, i;
+	struct bw_grown *gone;
 
-	if (n->sim->protocol != &bw_reliable || !n->nchunks)
+	if (n->sim->protocol != &bw_reliable)
 		return;
-	piece = calloc(n->nchunks, sizeof(*piece));
-	if (!piece)
-		abort();
-	for (i = 0; i < n->nchunks; i++)
-		piece[i].mem = n->chunks[i];
-	qsort(piece, n->nchunks, sizeof(*piece), sim_node_order);
-	bw_reliable_shrink(n->engine, piece, n->nchunks);
-	for (i = 0; i < n->nchunks; i++) {
-		if (piece[i].gone)
-			free(piece[i].mem);
-		else
-			n->chunks[kept++] = piece[i].mem;
+	while ((gone = bw_reliable_shrink(n->engine, n->chunks, n->nchunks, &left))) {
+		for (i = 0; n->chunks[i] != gone; i++)
+			;
+		n->nchunks--;
+		memmove(&n->chunks[i], &n->chunks[i + 1], (n->nchunks - i) * sizeof(*n->chunks));
+		free(gone);
 	}
-	n->nchunks = kept;
-	free(piece);
 }
 
 /* Deadlines mostly move later: an event that comes too early is only put off when it comes. */
@@ -371,10 +372,10 @@ bool sim_node_run(struct sim_node *n)
 	} while (more && !s->failed && n->blocked_until <= s->now);
 	if (s->frames - s->progress_frames > SIM_LIVELOCK)
 		sim_fail(s, "%u frames without any progress", SIM_LIVELOCK);
-	if (++n->runs % SIM_CHECK_RUNS == 0) {
+	if (++n->runs % SIM_CHECK_RUNS == 0)
 		sim_node_check(n);
+	if (n->runs % SIM_SHRINK_RUNS == 0)
 		sim_node_shrink(n);
-	}
 	sim_node_plan(n);
 	return any;
 }

@@ -117,8 +117,8 @@ struct sim_node {
 	struct sim *sim;
 	uint32_t number;
 	uint64_t identity;
-	void *engine;  /* NULL: down */
-	void **chunks; /* memory handed in by grow() */
+	void *engine;		  /* NULL: down */
+	struct bw_grown **chunks; /* memory handed in by grow(), in the order of addresses */
 	uint32_t nchunks;
 	struct bw_config cfg;
 	struct sim_rng chance; /* what its engine draws, so that the rest is as without */

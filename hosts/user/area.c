@@ -141,6 +141,17 @@ void bw_area_put(struct bw_areas *areas, void *at)
 		free(at);
 }
 
+void *bw_area_get_alone(struct bw_areas *areas, size_t bytes)
+{
+	return areas->own ? bw_area_get(areas, bytes) : bw_area_map(bytes, 0);
+}
+
+void bw_area_put_alone(struct bw_areas *areas, void *at, size_t bytes)
+{
+	if (!areas->own)
+		munmap(at, bytes);
+}
+
 void bw_area_end(struct bw_areas *areas)
 {
 	while (areas->list) {

@@ -35,6 +35,10 @@ struct bw_areas {
 void *bw_area_get(struct bw_areas *areas, size_t bytes);
 /* Give it back: of areas of our own nothing is free before the end of all. */
 void bw_area_put(struct bw_areas *areas, void *at);
+/* The same of what is mostly given back before the end, and alone: to give it back takes no longer
+ * if there is much free beside it, as it may with free(). All pages begin with zeros. */
+void *bw_area_get_alone(struct bw_areas *areas, size_t bytes);
+void bw_area_put_alone(struct bw_areas *areas, void *at, size_t bytes);
 void bw_area_end(struct bw_areas *areas);
 /* The default size of the kernel's huge pages, in bytes; 0: it has none. */
 size_t bw_area_huge_default(void);

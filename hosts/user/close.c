@@ -51,14 +51,7 @@ static void bw_ep_end(struct bw_ep *ep)
 	if (ep->keyed && ep->engine)
 		bw_wipe(ep->engine, ep->engine_bytes);
 	bw_area_put(&ep->home.areas, ep->engine);
-	while (ep->grown) {
-		struct bw_chunk *next = ep->grown->next;
-
-		if (ep->keyed)
-			bw_wipe(ep->grown, sizeof(*next) + BW_GROW_BYTES);
-		bw_area_put(&ep->home.areas, ep->grown);
-		ep->grown = next;
-	}
+	bw_grown_free_all(ep);
 	bw_copies_free_all(ep);
 	bw_buffer_free_all(&ep->buffers);
 	bw_area_end(&ep->home.areas);

@@ -154,9 +154,11 @@ struct bw_ep {
 	struct bw_batch *ahead; /* while the engine makes the next frame like `tx`: where it goes */
 	struct bw_home home;	/* where all this lies */
 	size_t engine_bytes;	/* of the engine's own memory */
-	struct bw_chunk *grown; /* what the engine grew by */
-	uint64_t grown_bytes;
-	uint64_t shrunk_free; /* bytes of these that were not in use after the last bw_shrink() */
+	struct bw_grown **grown; /* what the engine grew by, in the order of addresses */
+	uint32_t pieces, pieces_room;
+	uint64_t grown_bytes; /* so much */
+	bool shrinking;	      /* what of it is free is looked at, in steps */
+	uint64_t shrunk_free; /* bytes of it that were not in use after the last such look */
 	int claim;	    /* descriptor that holds our engine number, -1: the local link has it */
 	bool borrowed;	    /* the number's name is not ours (number.h), */
 	int number;	    /* until it is free and held by this descriptor */
@@ -181,12 +183,12 @@ void bw_ep_farewell(struct bw_ep *ep);
 /* In a child of fork(): give up all descriptors, touch nothing that the parent shares. */
 void bw_ep_abandon(struct bw_ep *ep);
 
-/* Before a piece of memory that the engine grew by. */
-struct bw_chunk {
-	struct bw_chunk *next;
-} __attribute__((aligned(64)));
-
-/* shrink.c: now and then, outside the handlers: what the engine needs no more goes. */
+/* shrink.c: pieces of memory that the engine grows by. */
+/* One more, or NULL: there is no memory. */
+void *bw_grown_add(struct bw_ep *ep);
+void bw_grown_free_all(struct bw_ep *ep);
+/* Now and then, outside the handlers: what the engine needs no more goes. A step of it; more are
+ * to be made while ep.shrinking. */
 void bw_host_shrink(struct bw_ep *ep);
 
 /* host.c */

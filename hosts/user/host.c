@@ -167,18 +167,11 @@ const struct bw_host_ops bw_host_ops = {
 /* More memory for the engine. */
 static bool bw_host_grow(struct bw_ep *ep)
 {
-	struct bw_chunk *chunk;
+	void *more = ep->grown_bytes < BW_HOST_GROWN_MAX ? bw_grown_add(ep) : NULL;
 
-	if (ep->grown_bytes >= BW_HOST_GROWN_MAX)
-		return false;
-	chunk = bw_area_get(&ep->home.areas, sizeof(*chunk) + BW_GROW_BYTES);
-	if (!chunk)
-		return false;
-	chunk->next = ep->grown;
-	ep->grown = chunk;
-	ep->grown_bytes += BW_GROW_BYTES;
-	bw_reliable.grow(ep->engine, chunk + 1);
-	return true;
+	if (more)
+		bw_reliable.grow(ep->engine, more);
+	return more;
 }
 
 static bool bw_host_may_feed(const struct bw_ep *ep)

@@ -28,6 +28,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 
 	if (BW_UNLIKELY(ep->remotes.gone))
 		return 0;
+	if (BW_UNLIKELY(ep->shrinking))
+		at = bw_min_u64(at, ep->chores_at);
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
 	for (int i = 0; i < ep->packets; i++) {

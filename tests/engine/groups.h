@@ -44,4 +44,5 @@ int version_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 int view_tests(void);
+int shrink_tests(void);
 #endif

@@ -358,36 +358,6 @@ static void turn__a_busy_peer_does_not_starve_another(void **state)
 	settle();
 }
 
-/* The n-th stranger that calls B, from an address of his own, which he has proven. */
-static int call(const struct frame *hello, uint32_t n)
-{
-	struct frame *f = frame_copy(hello);
-	struct bw_hello *b = frame_body(f);
-	int r;
-
-	b->node = 0x10000 + n;
-	b->inc = n + 1;
-	f->place = (uint8_t)(n % 200 + 1);
-	frame_seal(f);
-	r = receive(f);
-	flush(B);
-	drop_all();
-	return r;
-}
-
-/* What C says first to B; C itself is gone. */
-static struct frame *hello_of_the_dead(void)
-{
-	struct frame *hello;
-
-	node_open(C);
-	connect_to(C, B);
-	flush(C);
-	hello = take(0);
-	node_kill(C);
-	return hello;
-}
-
 /* Strangers who prove their addresses fill the engine; then each new one takes the oldest's place,
  * but not that of a peer who is of use. */
 static void callers__of_no_use_make_room(void **state)
@@ -401,7 +371,7 @@ static void callers__of_no_use_make_room(void **state)
 	post(A, B, 1, 8);
 	run(BW_S);
 	hello = hello_of_the_dead();
-	while (!call(hello, n)) {
+	while (!stranger_call(hello, n)) {
 		assert_int_equal(count(B)->evicted, 0);
 		n++;
 	}
@@ -409,7 +379,7 @@ static void callers__of_no_use_make_room(void **state)
 	assert_true(full > 20 && full == n + 1);
 	assert_int_equal(count(B)->evicted, 1);
 	for (i = 0; i < 3 * full; i++)
-		call(hello, ++n);
+		stranger_call(hello, ++n);
 	assert_true(count(B)->evicted >= full);
 	assert_true(count(B)->peers >= full - 1);
 	assert_int_equal(events_with("B PEER_DOWN A"), 0);
@@ -439,9 +409,9 @@ static void callers__make_room_for_whom_the_host_means(void **state)
 	world.quiet = true;
 	node_open(B);
 	hello = hello_of_the_dead();
-	while (!call(hello, n))
+	while (!stranger_call(hello, n))
 		n++;
-	while (call(hello, n)) /* who calls again has the place */
+	while (stranger_call(hello, n)) /* who calls again has the place */
 		;
 	gone = count(B)->evicted;
 	node_open(A);
@@ -463,7 +433,7 @@ static void callers__stay_while_there_is_memory(void **state)
 	node_open(B);
 	hello = hello_of_the_dead();
 	for (n = 0; n < 300; n++)
-		call(hello, n);
+		stranger_call(hello, n);
 	assert_int_equal(count(B)->evicted, 0);
 	assert_true(count(B)->peers > 250);
 	frame_free(hello);
@@ -480,91 +450,31 @@ static void callers__stay_until_the_host_has_no_memory(void **state)
 	node_open(B);
 	world.node[B].slow = true;
 	hello = hello_of_the_dead();
-	while (!call(hello, n))
+	while (!stranger_call(hello, n))
 		n++;
 	full = n;
 	for (i = 0; i < 2 * full; i++)
-		assert_true(call(hello, ++n));
+		assert_true(stranger_call(hello, ++n));
 	assert_int_equal(count(B)->peers, full);
 	assert_int_equal(count(B)->evicted, 0);
 	world.node[B].slow = false; /* it gives some */
-	call(hello, ++n);
-	assert_false(call(hello, ++n));
+	stranger_call(hello, ++n);
+	assert_false(stranger_call(hello, ++n));
 	world.node[B].slow = true;
-	while (!call(hello, ++n))
+	while (!stranger_call(hello, ++n))
 		;
 	assert_int_equal(count(B)->evicted, 0);
 	world.node[B].slow = false; /* it has none */
 	world.node[B].grow_max = 0;
-	call(hello, ++n);
-	call(hello, ++n);
+	stranger_call(hello, ++n);
+	stranger_call(hello, ++n);
 	gone = count(B)->evicted;
 	assert_true(gone > 0);
 	world.node[B].grow_max = 64; /* and then it has some again */
-	call(hello, ++n);
+	stranger_call(hello, ++n);
 	world.node[B].slow = true;
-	while (!call(hello, ++n))
+	while (!stranger_call(hello, ++n))
 		;
-	assert_int_equal(count(B)->evicted, gone);
-	frame_free(hello);
-}
-
-/* Strangers make the engine grow, and are gone: most of the memory goes back, and who is left goes
- * on with what stays. */
-static void shrink__gives_back_what_strangers_have_left(void **state)
-{
-	struct frame *hello;
-	unsigned int turn, grown;
-	uint32_t n = 0, i;
-
-	world.quiet = true;
-	world.node[B].cfg.rx_budget = 64u << 20;
-	meet(A, B);
-	assert_int_equal(shrink(B), 0);
-	for (turn = 0; turn < 2; turn++) {
-		hello = hello_of_the_dead();
-		for (i = 0; i < 300; i++)
-			assert_int_equal(call(hello, n++), 0);
-		frame_free(hello);
-		post(A, B, 1 + turn, 100); /* with what lies in the last piece */
-		run(BW_S);
-		grown = world.node[B].grown_n;
-		assert_in_range(grown, 8, 20);
-		assert_true(bw_reliable_used(world.node[B].mem) > 150 * bw_reliable_peer_bytes(1));
-		assert_in_range(shrink(B), 0, 2);
-		run(61 * BW_S);
-		assert_int_equal(count(B)->peers, 1);
-		assert_true(bw_reliable_used(world.node[B].mem) < 16384);
-		assert_in_range(shrink(B), grown * 2 / 3, grown);
-		assert_int_equal(shrink(B), 0);
-		post(B, A, 10 + turn, 60000);
-		post(A, B, 20 + turn, 60000);
-		run(BW_S);
-	}
-	assert_int_equal(events_with("B MESSAGE"), 4);
-	assert_int_equal(events_with("A MESSAGE"), 2);
-}
-
-/* The host gave none, and has room again. */
-static void shrink__ends_the_want_of_memory(void **state)
-{
-	struct frame *hello;
-	uint32_t n = 0;
-	uint64_t gone;
-
-	world.quiet = true;
-	world.node[B].grow_max = 4;
-	node_open(B);
-	hello = hello_of_the_dead();
-	while (!call(hello, n))
-		n++;
-	assert_true(engine(B)->crowded);
-	run(61 * BW_S);
-	gone = count(B)->evicted;
-	assert_in_range(shrink(B), 2, 4);
-	assert_false(engine(B)->crowded);
-	for (n = 0; n < 100; n++)
-		assert_int_equal(call(hello, n), 0);
 	assert_int_equal(count(B)->evicted, gone);
 	frame_free(hello);
 }
@@ -696,20 +606,20 @@ static void guests__are_set_apart_in_pieces(void **state)
 	for (n = 0; n < spoke; n++)
 		assert_true(speak(n));
 	assert_int_equal(members(&e->callers), spoke);
-	while (!call(hello, n++)) /* the last one finds no room */
+	while (!stranger_call(hello, n++)) /* the last one finds no room */
 		assert_true(bw_list_empty(&e->guests));
 	callers = (uint32_t)count(B)->peers;
 	assert_int_equal(members(&e->guests), piece);
 	assert_int_equal(members(&e->callers), callers - piece);
 	assert_int_equal(count(B)->evicted, 0);
-	assert_true(call(hello, n++));
+	assert_true(stranger_call(hello, n++));
 	assert_int_equal(members(&e->guests), 2 * piece);
 	assert_int_equal(count(B)->evicted, 0);
-	assert_true(call(hello, n++));
+	assert_true(stranger_call(hello, n++));
 	assert_int_equal(members(&e->guests), spoke);
 	assert_int_equal(members(&e->callers), callers - spoke - 1);
 	assert_int_equal(count(B)->evicted, 1);
-	assert_false(call(hello, n++));
+	assert_false(stranger_call(hello, n++));
 	assert_int_equal(members(&e->callers), callers - spoke);
 	frame_free(hello);
 }
@@ -763,7 +673,7 @@ static void guests__that_spoke_in_vain_stay(void **state)
 	node_kill(A);
 	hello = hello_of_the_dead();
 	for (n = 0; count(B)->evicted < 3; n++)
-		call(hello, n);
+		stranger_call(hello, n);
 	assert_int_equal(events_with("B PEER_DOWN A"), 0);
 	assert_non_null(peer(B, A));
 	assert_ptr_equal(engine(B)->guests.next, &peer(B, A)->caller);
@@ -984,8 +894,6 @@ int memory_tests(void)
 		TEST(callers__make_room_for_whom_the_host_means),
 		TEST(callers__stay_while_there_is_memory),
 		TEST(callers__stay_until_the_host_has_no_memory),
-		TEST(shrink__gives_back_what_strangers_have_left),
-		TEST(shrink__ends_the_want_of_memory),
 		TEST(guests__make_room_when_they_are_idle),
 		TEST(guests__go_by_the_time_for_which_they_are_idle),
 		TEST(guests__that_are_needed_stay),

@@ -5,7 +5,7 @@
 #include "groups.h"
 #include "slab.h"
 
-static uint64_t memory[4][BW_GROW_BYTES / 8];
+static uint64_t memory[2][BW_GROW_BYTES / 8];
 static uint64_t first[512];
 
 static void arena__takes_one_chunk_after_the_other(void **state)
@@ -58,53 +58,141 @@ static void slab__objects_are_apart_and_come_again(void **state)
 	assert_null(bw_slab_alloc(&s));
 }
 
+static struct {
+	struct bw_grown head;
+	uint8_t mem[BW_GROW_BYTES];
+} grown[3];
+static struct bw_grown *const pieces[] = {&grown[0].head, &grown[1].head, &grown[2].head};
+
+#define OBJECT	  1000
+#define EACH	  (BW_GROW_BYTES / OBJECT) /* objects in a piece */
+#define OBJECTS	  (3 * EACH)
+#define LEFT_OVER (BW_GROW_BYTES % OBJECT) /* bytes at its end */
+
+/* A pool that has used up three pieces, from the last one on; how many objects it gave. */
+static uint32_t use_all(struct bw_arena *a, struct bw_slab *s, void **obj)
+{
+	uint32_t n = 0, i;
+
+	memset(grown, 0, sizeof(grown));
+	for (i = 0; i < 3; i++)
+		bw_arena_add(a, grown[i].mem, BW_GROW_BYTES);
+	while (n < OBJECTS + 1 && (obj[n] = bw_slab_alloc(s)))
+		n++;
+	return n;
+}
+
+static void free_all(struct bw_slab *s, void **obj, uint32_t from, uint32_t to)
+{
+	while (from < to)
+		bw_slab_free(s, obj[from++]);
+}
+
+/* Sort all that is free, or so many of the first n pieces: how many. */
+static uint32_t sort(struct bw_slab *s, uint32_t n, uint32_t most)
+{
+	struct bw_grown *piece;
+	uint32_t i = 0;
+
+	if (!s->unsorted)
+		bw_slab_unsort(s);
+	while (i < most && bw_slab_sort(s, pieces, n, &piece))
+		i++;
+	return i;
+}
+
 /* A piece of which one object is in use stays; what was left at its end counts as free. */
 static void slab__pieces_go_when_all_of_them_is_free(void **state)
 {
-	struct bw_grown piece[3] = {{.mem = memory[1]}, {.mem = memory[2]}, {.mem = memory[3]}};
 	struct bw_arena a = {0};
 	struct bw_slab s, other;
-	void *obj[256], *last;
-	unsigned int n = 0, i;
+	void *obj[OBJECTS + 1], *last;
+	struct bw_grown *piece;
+	uint32_t i;
 
-	bw_slab_init(&s, &a, 1000);
+	bw_slab_init(&s, &a, OBJECT);
 	bw_slab_init(&other, &a, 64);
-	for (i = 0; i < 3; i++)
-		bw_arena_add(&a, memory[3 - i], BW_GROW_BYTES);
-	while (n < 256 && (obj[n] = bw_slab_alloc(&s)))
-		n++;
-	assert_int_equal(n, 3 * (BW_GROW_BYTES / 1000));
+	assert_int_equal(use_all(&a, &s, obj), OBJECTS);
 	last = bw_slab_alloc(&other); /* in what is left of the last one */
-	assert_non_null(last);
-	for (i = 0; i < n; i++) {
-		if (i != n / 2)
-			bw_slab_free(&s, obj[i]);
-	}
-	for (i = 0; i < 3; i++)
-		piece[i].free = 0;
-	bw_slab_count_free(&s, piece, 3);
-	bw_slab_count_free(&other, piece, 3);
-	bw_arena_count_free(&a, piece, 3);
-	assert_int_equal(piece[0].free, BW_GROW_BYTES);
-	assert_int_equal(piece[1].free, BW_GROW_BYTES - 1000);
-	assert_int_equal(piece[2].free, BW_GROW_BYTES / 1000 * 1000);
-	piece[0].free = 0;
-	bw_slab_count_free(&s, piece, 1); /* what lies behind it is of another one */
-	assert_int_equal(piece[0].free, BW_GROW_BYTES / 1000 * 1000);
-	piece[0].gone = true;
-	piece[1].gone = piece[2].gone = false;
-	bw_slab_forget(&s, piece, 3);
-	bw_arena_forget(&a, piece, 3);
-	memset(memory[1], 0xFF, BW_GROW_BYTES); /* is another one's */
-	for (i = 0; i < 2 * (BW_GROW_BYTES / 1000) - 1; i++) {
-		obj[0] = bw_slab_alloc(&s);
-		assert_true((uintptr_t)obj[0] - (uintptr_t)memory[2] < 2 * BW_GROW_BYTES);
+	assert_true((uint8_t *)last > grown[0].mem && (uint8_t *)last < grown[1].mem);
+	free_all(&s, obj, 0, OBJECTS / 2);
+	free_all(&s, obj, OBJECTS / 2 + 1, OBJECTS); /* one of the second stays */
+	assert_int_equal(sort(&s, 3, UINT32_MAX), OBJECTS - 1);
+	assert_int_equal(sort(&other, 3, UINT32_MAX), 0);
+	assert_false(bw_grown_empty(pieces[2]));
+	assert_true(bw_arena_sort(&a, pieces, 3, &piece));
+	assert_true(bw_arena_sort(&a, pieces, 3, &piece));
+	assert_false(bw_arena_sort(&a, pieces, 3, &piece));
+	assert_int_equal(pieces[0]->free, BW_GROW_BYTES - LEFT_OVER);
+	assert_int_equal(pieces[1]->free, BW_GROW_BYTES - OBJECT);
+	assert_int_equal(pieces[2]->free, BW_GROW_BYTES);
+	assert_false(bw_grown_empty(pieces[0]));
+	assert_false(bw_grown_empty(pieces[1]));
+	assert_true(bw_grown_empty(pieces[2]));
+	bw_grown_leave(pieces[2]);
+	memset(&grown[2], 0xFF, sizeof(grown[2])); /* is another one's */
+	for (i = 0; i < 2 * EACH - 1; i++) {
+		obj[i] = bw_slab_alloc(&s);
+		assert_true((uint8_t *)obj[i] < grown[1].mem + BW_GROW_BYTES);
 	}
 	assert_null(bw_slab_alloc(&s));
-	piece[0].free = piece[1].free = 0;
-	bw_arena_count_free(&a, piece, 3);
-	assert_int_equal(piece[0].free, 0);
-	assert_int_equal(piece[1].free, BW_GROW_BYTES % 1000);
+	bw_slab_free(&other, last);
+	free_all(&s, obj, 0, 2 * EACH - 1);
+	assert_int_equal(sort(&s, 2, UINT32_MAX), 2 * EACH - 1);
+	assert_int_equal(sort(&other, 2, UINT32_MAX), 1);
+	assert_int_equal(pieces[0]->free, EACH * OBJECT + 64);
+	assert_int_equal(pieces[1]->free, BW_GROW_BYTES - OBJECT);
+}
+
+/* What is free can be had however far sorting has come, and then does not count as free. */
+static void slab__what_is_sorted_can_be_had(void **state)
+{
+	struct bw_arena a = {0};
+	struct bw_slab s;
+	void *obj[OBJECTS + 1];
+	uint32_t step, i;
+
+	bw_slab_init(&s, &a, OBJECT);
+	assert_int_equal(use_all(&a, &s, obj), OBJECTS);
+	assert_false(bw_slab_roomy(&s));
+	for (step = 0; step <= OBJECTS; step += EACH / 2) {
+		free_all(&s, obj, 0, OBJECTS);
+		assert_int_equal(sort(&s, 3, step), step);
+		for (i = 0; i < OBJECTS; i++) {
+			assert_true(bw_slab_roomy(&s));
+			obj[i] = bw_slab_alloc(&s);
+			assert_non_null(obj[i]);
+			memset(obj[i], 0xAB, OBJECT);
+		}
+		assert_false(bw_slab_roomy(&s));
+		assert_null(bw_slab_alloc(&s));
+		assert_int_equal(s.in_use, OBJECTS);
+		for (i = 0; i < 3; i++)
+			assert_int_equal(pieces[i]->free, 0);
+	}
+}
+
+/* What lies behind a piece, or before the first one, is of none; it stays where it is. */
+static void slab__what_is_of_no_piece_stays(void **state)
+{
+	struct bw_arena a = {0};
+	void *obj[OBJECTS + 1];
+	struct bw_slab s;
+
+	bw_slab_init(&s, &a, OBJECT);
+	assert_int_equal(use_all(&a, &s, obj), OBJECTS);
+	free_all(&s, obj, 0, OBJECTS);
+	bw_slab_unsort(&s);
+	for (uint32_t i = 0; i < OBJECTS; i++) {
+		struct bw_grown *const second[] = {pieces[1]}, *piece;
+
+		assert_true(bw_slab_sort(&s, second, 1, &piece));
+		assert_true(!piece || piece == pieces[1]);
+	}
+	assert_int_equal(pieces[0]->free + pieces[2]->free, 0);
+	assert_int_equal(pieces[1]->free, EACH * OBJECT);
+	for (uint32_t i = 0; i < OBJECTS; i++)
+		assert_non_null(bw_slab_alloc(&s));
 }
 
 static void table__stale_handles_are_recognized(void **state)
@@ -282,6 +370,8 @@ int slab_tests(void)
 		cmocka_unit_test(arena__takes_one_chunk_after_the_other),
 		cmocka_unit_test(slab__objects_are_apart_and_come_again),
 		cmocka_unit_test(slab__pieces_go_when_all_of_them_is_free),
+		cmocka_unit_test(slab__what_is_sorted_can_be_had),
+		cmocka_unit_test(slab__what_is_of_no_piece_stays),
 		cmocka_unit_test(table__stale_handles_are_recognized),
 		cmocka_unit_test(table__grows_page_by_page),
 		cmocka_unit_test(table__first_handles_have_32_bits_to_guess),

@@ -54,6 +54,18 @@ static void check(int n)
 	}
 }
 
+static void *grown_more(struct node *node)
+{
+	struct bw_grown *piece = aligned_alloc(64, sizeof(*piece) + BW_GROW_BYTES);
+	unsigned int i = node->grown_n++;
+
+	memset(piece, 0, sizeof(*piece));
+	for (; i && (uintptr_t)node->grown[i - 1] > (uintptr_t)piece; i--)
+		node->grown[i] = node->grown[i - 1];
+	node->grown[i] = piece;
+	return piece + 1;
+}
+
 /* What every host does after calling its engine. */
 static void after(int n)
 {
@@ -61,46 +73,40 @@ static void after(int n)
 
 	take_events(n);
 	while (!node->slow && node->protocol->hungry(node->mem) && node->grown_n < node->grow_max) {
-		void *more = aligned_alloc(64, BW_GROW_BYTES);
-
-		node->grown[node->grown_n++] = more;
-		node->protocol->grow(node->mem, more);
+		node->protocol->grow(node->mem, grown_more(node));
 	}
 	if (!node->slow && node->protocol->hungry(node->mem))
 		node->protocol->grow(node->mem, NULL);
 	check(n);
 }
 
-static int by_address(const void *a, const void *b)
+unsigned int shrink_step(int n, uint32_t left, bool *ended)
 {
-	uintptr_t x = (uintptr_t)((const struct bw_grown *)a)->mem;
-	uintptr_t y = (uintptr_t)((const struct bw_grown *)b)->mem;
+	struct node *node = &world.node[n];
+	unsigned int i, gone = 0;
+	struct bw_grown *piece;
 
-	return (x > y) - (x < y);
+	while ((piece = bw_reliable_shrink(node->mem, node->grown, node->grown_n, &left))) {
+		for (i = 0; node->grown[i] != piece; i++)
+			assert_in_range(i, 0, node->grown_n - 2);
+		memmove(&node->grown[i], &node->grown[i + 1],
+			(--node->grown_n - i) * sizeof(piece));
+		memset(piece, 0xEE, sizeof(*piece) + BW_GROW_BYTES);
+		free(piece);
+		gone++;
+	}
+	*ended = left;
+	for (i = 0; i < node->grown_n; i++)
+		assert_in_range(node->grown[i]->free, 0, BW_GROW_BYTES);
+	check(n);
+	return gone;
 }
 
 unsigned int shrink(int n)
 {
-	struct node *node = &world.node[n];
-	struct bw_grown piece[64];
-	unsigned int i, had = node->grown_n;
-	uint32_t gone;
+	bool ended;
 
-	for (i = 0; i < had; i++)
-		piece[i].mem = node->grown[i];
-	qsort(piece, had, sizeof(piece[0]), by_address);
-	gone = bw_reliable_shrink(node->mem, piece, had);
-	node->grown_n = 0;
-	for (i = 0; i < had; i++) {
-		assert_true(piece[i].free <= BW_GROW_BYTES);
-		if (piece[i].gone)
-			free(piece[i].mem);
-		else
-			node->grown[node->grown_n++] = piece[i].mem;
-	}
-	assert_int_equal(had - node->grown_n, gone);
-	check(n);
-	return gone;
+	return shrink_step(n, UINT32_MAX, &ended);
 }
 
 /* HOST_COOKIE is right at every engine. */

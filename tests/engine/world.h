@@ -41,7 +41,7 @@ struct node {
 	void *mem; /* NULL: not running */
 	uint32_t peer[NODES];
 	struct frame *last_rx;
-	void *grown[64];
+	struct bw_grown *grown[64];	/* in the order of addresses */
 	unsigned int grown_n, grow_max; /* memory that the host will hand in at most */
 	bool slow;			/* so far the host has not got to giving memory */
 	bool no_buffers;		/* buf_get() fails */
@@ -124,6 +124,8 @@ int submit(int n, struct bw_op *op);
 struct bw_op op_connect(int n, int to);
 /* Have the engine give back what nothing lies in. How many pieces. */
 unsigned int shrink(int n);
+/* The same in one step that looks at so many free objects at most. `ended`: the look at all has. */
+unsigned int shrink_step(int n, uint32_t left, bool *ended);
 struct bw_op op_send(int n, int to, uint64_t tag, uint32_t len);
 void connect_to(int n, int to);
 void post(int n, int to, uint64_t tag, uint32_t len);
@@ -147,6 +149,10 @@ void meet(int n, int m);
 void open_keyed(int n, uint8_t key);
 /* A and B with one key, who have said something. */
 void meet_keyed(void);
+/* What C says first to B; C itself is gone. */
+struct frame *hello_of_the_dead(void);
+/* The n-th stranger calls B so, from an address of his own, which he has proven: as deliver(). */
+int stranger_call(const struct frame *hello, uint32_t n);
 
 /* frames */
 void flush(int n);	     /* all that node n sends now goes onto the wire */

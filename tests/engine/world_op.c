@@ -101,6 +101,34 @@ int cancel(int n, uint64_t pull_id)
 	return submit(n, &op);
 }
 
+struct frame *hello_of_the_dead(void)
+{
+	struct frame *hello;
+
+	node_open(C);
+	connect_to(C, B);
+	flush(C);
+	hello = take(0);
+	node_kill(C);
+	return hello;
+}
+
+int stranger_call(const struct frame *hello, uint32_t n)
+{
+	struct frame *f = frame_copy(hello);
+	struct bw_hello *b = frame_body(f);
+	int r;
+
+	b->node = 0x10000 + n;
+	b->inc = n + 1;
+	f->place = (uint8_t)(n % 200 + 1);
+	frame_seal(f);
+	r = receive(f);
+	flush(B);
+	drop_all();
+	return r;
+}
+
 void disconnect(int n, int to)
 {
 	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = world.node[n].peer[to], .on = true};

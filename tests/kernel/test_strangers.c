@@ -234,8 +234,8 @@ static uint32_t take_and_leave(int fd)
 	return gone;
 }
 
-/* A program that is told of everybody by number, and needs few: these stay, whether it has spoken to
- * them or only said so, and of all others those that are wanted make room. It is told who. */
+/* A program that is told of everybody by number, and needs few: these stay, whether it has spoken
+ * to them or only said so, and of all others those that are wanted make room. It is told who. */
 static void test_whom_the_program_needs_stays(void **state)
 {
 	int fd = kt_watching("a"), friend = kt_bound("b", SOCK_RDM, 0);

@@ -120,15 +120,16 @@ static void lie_data_too_long(void)
 	lie(BW_LOCAL_DATA, BW_LOCAL_NO_SLOT, 31, 0, 0);
 }
 
-/* Records of this kind for as long as the victim takes them, and none of what it sends is read. */
-static void lie_without_end(uint32_t kind, uint32_t len)
+/* So many records of this kind, in as many slots from the first one on, if the victim takes them,
+ * and none of what it sends is read. */
+static void lie_often(uint32_t kind, uint32_t len, uint32_t first, uint32_t count)
 {
 	const uint64_t data[2] = {(uintptr_t)buffer, 100};
 	uint32_t n = 0;
 
 	while (node_send(&victim, 1, 1000) == 0)
 		;
-	while (victim.peer && n < 2 * BW_LOCAL_SLOTS_USED) {
+	while (victim.peer && n < count) {
 		struct bw_local_record *r = bw_local_reserve(enemy.peer, len, 0);
 
 		if (!r) {
@@ -136,11 +137,23 @@ static void lie_without_end(uint32_t kind, uint32_t len)
 			continue;
 		}
 		r->len = len;
-		r->what = BW_LOCAL_WHAT(kind, 0, n++ % BW_LOCAL_SLOTS_USED);
+		r->what = BW_LOCAL_WHAT(kind, 0, first + n++ % BW_LOCAL_SLOTS_USED);
 		r->a = r->b = 0;
 		memcpy(r->data, data, len);
 		bw_local_commit(enemy.peer, r, len);
 	}
+}
+
+/* The same without an end: after a while it is more than an honest peer may. */
+static void lie_without_end(uint32_t kind, uint32_t len)
+{
+	lie_often(kind, len, 0, 2 * BW_LOCAL_SLOTS_USED);
+}
+
+/* No honest peer has so many slots. */
+static void lie_slots_beyond(void)
+{
+	lie_often(BW_LOCAL_MESSAGE, 0, BW_LOCAL_SLOTS_USED, BW_LOCAL_SLOTS_USED / 2);
 }
 
 static void lie_messages_that_want_a_release(void)
@@ -192,6 +205,7 @@ static void hostile__each_lie_is_noticed(void **state)
 		lie_data_unasked,
 		lie_data_elsewhere,
 		lie_data_too_long,
+		lie_slots_beyond,
 		lie_messages_that_want_a_release,
 		lie_reads_of_what_is_not_there,
 		lie_envelopes_without_data,

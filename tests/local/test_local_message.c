@@ -4,6 +4,7 @@
  * Runs with cross-memory attach and without (BEOWIRE_LOCAL_CMA=off).
  */
 #include "couple.h"
+#include "link/local/impl.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -330,6 +331,60 @@ static void envelope__a_hundred_thousand_wait_while_a_later_message_passes(void 
 	assert_false(bw_local_busy(a.link) || bw_local_busy(b.link));
 }
 
+/* Nobody remembers more of what nobody wants than that its owner is to be told, however many those
+ * are; and he is. */
+static void envelope__discarded_ones_are_told_when_there_is_room(void **state)
+{
+	enum { COUNT = 20000 };
+
+	a.quiet = b.quiet = true;
+	for (int i = 0; i < COUNT; i++)
+		while (bw_local_offer(a.peer, 0, 1, 0, a.region, 1000, "op") == -EAGAIN)
+			node_poll(&b);
+	while (b.envelopes < COUNT)
+		node_poll(&b);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_int_equal(bw_local_pull(b.peer, &b.envelope[i], NULL, 0, NULL), 0);
+	assert_int_equal(b.peer->pulls, 0);
+	assert_true(b.peer->owed.count > COUNT / 2);
+	assert_in_range(b.peer->owed.words, COUNT / BW_LOCAL_OWED_EACH,
+			2 * COUNT / BW_LOCAL_OWED_EACH);
+	assert_int_equal(b.peer->notes, 0);
+	assert_true(bw_local_busy(b.link));
+	assert_int_equal(node_send(&b, 2, 8), -EAGAIN);
+	node_poll(&a);
+	assert_int_equal(node_send(&b, 2, 8), -EAGAIN); /* messages do not pass them */
+	node_settle(&a, &b);
+	assert_int_equal(a.sents, COUNT);
+	assert_int_equal(bw_local_counters(a.link)->tx_payload, 0);
+	assert_false(bw_local_busy(a.link) || bw_local_busy(b.link));
+	assert_int_equal(node_send(&b, 2, 8), 0);
+	node_settle(&a, &b);
+}
+
+/* What was fetched counts so, also if there was no room to tell of it. */
+static void envelope__fetched_ones_count_when_there_is_room(void **state)
+{
+	enum { COUNT = 5000, BYTES = 100 };
+	uint8_t to[BYTES];
+
+	a.quiet = b.quiet = true;
+	pattern_fill(a.region, BYTES, 1);
+	for (int i = 0; i < COUNT; i++)
+		while (bw_local_offer(a.peer, 0, 1, 0, a.region, BYTES, "op") == -EAGAIN)
+			node_poll(&b);
+	node_settle(&a, &b);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_int_equal(bw_local_pull(b.peer, &b.envelope[i], to, BYTES, "it"), 0);
+	for (int i = 0; direct() && i < 100 && b.pulleds < COUNT; i++)
+		node_poll(&b);
+	assert_true(!direct() || b.peer->owed.count);
+	node_settle(&a, &b);
+	assert_int_equal(b.pulleds, COUNT);
+	assert_int_equal(a.sents, COUNT);
+	assert_int_equal(bw_local_counters(a.link)->tx_payload, (uint64_t)COUNT * BYTES);
+}
+
 static void envelope__many_long_ones_at_once(void **state)
 {
 	enum { COUNT = 40, BYTES = 70001 };
@@ -389,6 +444,8 @@ int main(void)
 		TEST(envelope__is_retracted_too_late),
 		TEST(envelope__a_hundred_thousand_wait_while_a_later_message_passes),
 		TEST_SMALL(envelope__a_hundred_thousand_wait_while_a_later_message_passes),
+		TEST_SMALL(envelope__discarded_ones_are_told_when_there_is_room),
+		TEST_SMALL(envelope__fetched_ones_count_when_there_is_room),
 		TEST(envelope__many_long_ones_at_once),
 		TEST(pressure__asks_for_envelopes_only),
 	};

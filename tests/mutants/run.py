@@ -129,6 +129,7 @@ PROVIDER_INSIDE = {
 }
 PROVIDER_LOADED = (
     "bounds",
+    "close",
     "getinfo",
     "hostile",
     "memory",

@@ -274,6 +274,25 @@ static void meet_and_part(uint32_t n)
 	free(handle);
 }
 
+/* The engine's host looks at what is free until it has seen all of it; no step looks at more than
+ * 96 objects. How many steps. */
+static uint32_t shrink(void)
+{
+	const struct bw_engine *engine = ep->engine;
+	uint32_t steps = 0;
+
+	do {
+		uint64_t before = engine->looks, grown = ep->grown_bytes, gone;
+
+		bw_host_shrink(ep);
+		gone = (grown - ep->grown_bytes) / BW_GROW_BYTES;
+		assert_in_range(engine->looks - before, 0, 96);
+		assert_in_range(gone, 0, 3);
+		steps++;
+	} while (ep->shrinking);
+	return steps;
+}
+
 /* Memory that was taken for peers that are gone is the system's again, but for what tables need;
  * little of it, and that of areas of our own, stays. */
 static void engine__gives_back_what_it_needs_no_more(void **state)
@@ -290,18 +309,43 @@ static void engine__gives_back_what_it_needs_no_more(void **state)
 		most = ep->grown_bytes;
 		assert_true(most > 16 << 20);
 		ep->home.areas.own = true;
-		bw_host_shrink(ep);
+		assert_int_equal(shrink(), 1);
 		ep->home.areas.own = false;
 		ep->dispatching = true;
 		bw_host_shrink(ep);
 		ep->dispatching = false;
 		assert_int_equal(ep->grown_bytes, most);
-		bw_host_shrink(ep);
+		assert_in_range(shrink(), 8000 * 2 / 96, 8000 * 6 / 96);
 		assert_in_range(ep->grown_bytes, 1, most / 4);
 		before = ep->grown_bytes;
-		bw_host_shrink(ep);
+		assert_int_equal(shrink(), 1);
 		assert_int_equal(ep->grown_bytes, before);
 	}
+	bw_ep_unlock(ep);
+}
+
+/* A step is made with the endpoint's chores, and who sleeps meanwhile sleeps until the next. */
+static void engine__gives_back_with_the_chores(void **state)
+{
+	uint32_t steps = 0;
+	uint64_t most;
+
+	bw_ep_lock(ep);
+	meet_and_part(8000);
+	most = ep->grown_bytes;
+	do {
+		uint64_t before = ep->grown_bytes;
+
+		ep->chores_at = 0;
+		bw_ep_round(ep);
+		assert_true(ep->chores_at);
+		assert_true(ep->grown_bytes + 3 * BW_GROW_BYTES >= before);
+		if (ep->shrinking)
+			assert_int_equal(bw_wait_limit(ep, ep->chores_at), 0);
+		steps++;
+	} while (ep->shrinking);
+	assert_in_range(steps, 8000 * 2 / 96, 8000 * 6 / 96);
+	assert_in_range(ep->grown_bytes, 1, most / 4);
 	bw_ep_unlock(ep);
 }
 
@@ -425,6 +469,7 @@ int main(void)
 		TEST(arriving__is_left_to_whom_we_hold_up_while_he_asks),
 		TEST(engine__grows_for_others_to_a_limit),
 		TEST(engine__gives_back_what_it_needs_no_more),
+		TEST(engine__gives_back_with_the_chores),
 		TEST(ghosts__are_no_more_than_so_many),
 		TEST(ghosts__make_room_when_they_are_not_needed),
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * More strangers than a port of the module has memory for call an endpoint by the kernel link, whose
- * program needs none of them but one: all are heard, as those that are needed no more make room,
- * and that one stays. Callers are sockets of the same node.
+ * More strangers than a port of the module has memory for call an endpoint by the kernel link,
+ * whose program needs none of them but one: all are heard, as those that are needed no more make
+ * room, and that one stays. Callers are sockets of the same node.
  *
  *	strangers CALLERS
  */

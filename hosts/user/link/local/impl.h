@@ -99,9 +99,19 @@ struct bw_local_queue {
 
 /* Reads of ours that wait for their turn: then the program is told to try again. */
 #define BW_LOCAL_READS_MAX 4096
-/* Notes that may wait: what we ask for, what an honest peer asks for, and one release for each of
- * its slots. */
-#define BW_LOCAL_NOTES_MAX (BW_LOCAL_SLOTS_USED + 2 * BW_LOCAL_WINDOW)
+/* Notes that may wait: what we ask for, and what an honest peer asks for. */
+#define BW_LOCAL_NOTES_MAX (2 * BW_LOCAL_WINDOW)
+
+/* Releases that wait for room, two bits for each slot: is it to be released, and was what lay there
+ * fetched? An honest peer names no slot again before it has got the release: so this is all that is
+ * to be kept, 32 KiB at most. */
+struct bw_local_owed {
+	uint64_t *bits;
+	uint32_t words; /* of bits */
+	uint32_t count; /* slots */
+	uint32_t at;	/* word in which the next one is sought first */
+};
+#define BW_LOCAL_OWED_EACH 32u /* slots of a word */
 
 /* Data that the peer asked us to send through the ring. */
 struct bw_local_serve {
@@ -152,6 +162,7 @@ struct bw_local_peer {
 
 	struct bw_local_note *note; /* ring of waiting notes */
 	uint32_t notes, note_first, notes_room;
+	struct bw_local_owed owed;
 
 	struct bw_local_queue queued; /* not yet asked for */
 	struct bw_local_queue direct; /* to be read by cross-memory attach */
@@ -259,6 +270,7 @@ void bw_local_peer_free(struct bw_local_peer *p);
 struct bw_local_record *bw_local_reserve(struct bw_local_peer *p, uint64_t len, uint32_t spare);
 void bw_local_commit(struct bw_local_peer *p, struct bw_local_record *r, uint64_t len);
 int bw_local_note(struct bw_local_peer *p, const struct bw_local_note *n);
+void bw_local_release(struct bw_local_peer *p, uint32_t slot, uint64_t fetched);
 bool bw_local_notes_flush(struct bw_local_peer *p);
 bool bw_local_has_room(struct bw_local_peer *p);
 void bw_local_released(struct bw_local_peer *p, uint32_t slot, uint64_t fetched);
@@ -276,7 +288,6 @@ int bw_local_end_later(struct bw_local_peer *p, void *op, int status, bool pull)
 void bw_local_end_now(struct bw_local *l, struct bw_local_ended *e);
 
 /* pull.c: pulls, reads, and serving them */
-void bw_local_release(struct bw_local_peer *p, uint32_t slot, uint64_t fetched);
 int bw_local_pulls_run(struct bw_local_peer *p);
 bool bw_local_pulls_ready(const struct bw_local_peer *p);
 void bw_local_pulls_end(struct bw_local_peer *p, int status);

@@ -432,7 +432,7 @@ bool bw_local_busy(const struct bw_local *l)
 		const struct bw_local_peer *p = l->peer[i];
 
 		if (p->slots_live > 0 || p->asked_count > 0 || p->queued.first || p->direct.first ||
-		    p->notes > 0 || p->serves > 0)
+		    p->notes > 0 || p->owed.count > 0 || p->serves > 0)
 			return true;
 	}
 	return l->endeds > 0;

@@ -180,5 +180,6 @@ void bw_local_peer_free(struct bw_local_peer *p)
 	l->counters.peers = l->peers;
 	free(p->slot);
 	free(p->note);
+	free(p->owed.bits);
 	free(p);
 }

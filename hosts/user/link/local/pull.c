@@ -29,14 +29,6 @@ static struct bw_local_pull *dequeue(struct bw_local_queue *q)
 	return x;
 }
 
-/* Tell the owner of an envelope (or of a message that wants it) that we are done with it. */
-void bw_local_release(struct bw_local_peer *p, uint32_t slot, uint64_t fetched)
-{
-	struct bw_local_note n = {.what = BW_LOCAL_WHAT(BW_LOCAL_RELEASE, 0, slot), .a = fetched};
-
-	bw_local_note(p, &n);
-}
-
 /* Take an envelope for ourselves; false if its owner has retracted it. */
 static bool envelope_take(struct bw_local_peer *p, uint32_t slot)
 {
@@ -76,6 +68,16 @@ static int start(struct bw_local_peer *p, const struct bw_local_pull *what)
 	return 0;
 }
 
+/* Nothing is to be fetched, and nobody to be told: that need not be remembered. */
+static int discard(struct bw_local_peer *p, uint32_t slot)
+{
+	if (p->down)
+		return p->down;
+	envelope_take(p, slot); /* the peer wants to hear of one that it has retracted as well */
+	bw_local_release(p, slot, 0);
+	return p->down;
+}
+
 int bw_local_pull(struct bw_local_peer *p, const struct bw_local_envelope *e, void *buf,
 		  uint64_t len, void *op)
 {
@@ -87,7 +89,9 @@ int bw_local_pull(struct bw_local_peer *p, const struct bw_local_envelope *e, vo
 		.slot = e->slot,
 	};
 
-	return e->slot < BW_LOCAL_NO_SLOT ? start(p, &what) : -EINVAL;
+	if (e->slot >= BW_LOCAL_NO_SLOT)
+		return -EINVAL;
+	return len || op ? start(p, &what) : discard(p, e->slot);
 }
 
 int bw_local_read(struct bw_local_peer *p, uint64_t key, uint64_t off, void *buf, uint64_t len,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Putting records into the ring to a peer. Messages may be told to try again when it is full; notes
- * (releases, requests, answers) must not get lost, so they wait in a queue of their own and some
- * room is kept for them.
+ * (requests, answers) and releases must not get lost, so they wait and some room is kept for them.
  */
 #include "link/local/impl.h"
 
@@ -11,6 +10,7 @@
 #define SPARE_SHARE 16 /* 1/16 of a ring is kept for notes */
 #define SLOTS_FIRST 16
 #define NOTES_FIRST 16
+#define OWED_FIRST  4
 
 /* Room in the ring, after a look at what the consumer has taken out. */
 static uint64_t fresh_room(struct bw_local_peer *p)
@@ -128,7 +128,87 @@ int bw_local_note(struct bw_local_peer *p, const struct bw_local_note *n)
 	return 0;
 }
 
-/* True when none is left. */
+static bool release_write(struct bw_local_peer *p, uint32_t slot, uint64_t fetched)
+{
+	struct bw_local_note n = {.what = BW_LOCAL_WHAT(BW_LOCAL_RELEASE, 0, slot), .a = fetched};
+
+	return note_write(p, &n);
+}
+
+static bool owed_grow(struct bw_local_owed *o, uint32_t slot)
+{
+	uint32_t words = o->words ? o->words : OWED_FIRST;
+	uint64_t *bits;
+
+	while (words <= slot / BW_LOCAL_OWED_EACH)
+		words *= 2;
+	if (words == o->words)
+		return true;
+	bits = realloc(o->bits, words * sizeof(*bits));
+	if (!bits)
+		return false;
+	memset(bits + o->words, 0, (words - o->words) * sizeof(*bits));
+	o->bits = bits;
+	o->words = words;
+	return true;
+}
+
+/* 0, or why the peer cannot be told later. */
+static int owe(struct bw_local_peer *p, uint32_t slot, uint64_t fetched)
+{
+	struct bw_local_owed *o = &p->owed;
+	uint32_t shift = slot % BW_LOCAL_OWED_EACH * 2;
+	uint64_t *word;
+
+	if (slot >= BW_LOCAL_SLOTS_USED) /* an honest peer has no such one */
+		return -EPROTO;
+	if (!owed_grow(o, slot))
+		return -ENOMEM;
+	word = &o->bits[slot / BW_LOCAL_OWED_EACH];
+	if (*word >> shift & 1)
+		return -EPROTO;
+	*word |= (fetched ? 3ull : 1ull) << shift;
+	o->count++;
+	p->work = true;
+	return 0;
+}
+
+/* Of what waits it is not known how much was fetched: all of it, or nothing. */
+static bool owed_flush(struct bw_local_peer *p)
+{
+	struct bw_local_owed *o = &p->owed;
+
+	while (o->count) {
+		uint64_t *word = &o->bits[o->at];
+		uint32_t shift;
+
+		if (!*word) {
+			o->at = (o->at + 1) % o->words;
+			continue;
+		}
+		shift = (uint32_t)__builtin_ctzll(*word);
+		if (!release_write(p, o->at * BW_LOCAL_OWED_EACH + shift / 2,
+				   *word >> shift & 2 ? UINT64_MAX : 0))
+			return false;
+		*word &= ~(3ull << shift);
+		o->count--;
+	}
+	return true;
+}
+
+/* Tell the owner of an envelope (or of a message that wants it) that we are done with it. */
+void bw_local_release(struct bw_local_peer *p, uint32_t slot, uint64_t fetched)
+{
+	int error;
+
+	if (p->down || (!p->notes && !p->owed.count && release_write(p, slot, fetched)))
+		return;
+	error = owe(p, slot, fetched);
+	if (error)
+		bw_local_peer_fail(p, error);
+}
+
+/* True when nothing is left to be said. */
 bool bw_local_notes_flush(struct bw_local_peer *p)
 {
 	while (p->notes > 0) {
@@ -137,7 +217,7 @@ bool bw_local_notes_flush(struct bw_local_peer *p)
 		p->note_first = (p->note_first + 1) % p->notes_room;
 		p->notes--;
 	}
-	return true;
+	return owed_flush(p);
 }
 
 static bool slots_grow(struct bw_local_peer *p)
@@ -196,7 +276,7 @@ uint32_t bw_local_eager_max(const struct bw_local_peer *p)
 
 static struct bw_local_record *message_reserve(struct bw_local_peer *p, uint64_t len)
 {
-	if (p->notes > 0 && !bw_local_notes_flush(p))
+	if ((p->notes > 0 || p->owed.count > 0) && !bw_local_notes_flush(p))
 		return NULL;
 	return bw_local_reserve(p, len, p->tx.bytes / SPARE_SHARE);
 }

@@ -102,7 +102,8 @@ static inline uint32_t bw_local_record_limit(uint32_t ring_bytes)
 #define BW_LOCAL_SLOT(what)		((what) >> 12)
 #define BW_LOCAL_SLOTS			(1u << 20)
 #define BW_LOCAL_NO_SLOT		(BW_LOCAL_SLOTS - 1)
-/* Slots that may be in use at a time: so many releases and pulls one side may have to remember. */
+/* Slots that may be in use at a time, all below this number: so many releases one side may have to
+ * remember, and so many pulls of its program's. */
 #define BW_LOCAL_SLOTS_USED (1u << 17)
 
 enum bw_local_kind {
