@@ -170,8 +170,10 @@ static struct bws_conn *bws_control_find(const struct bws_offer *o, const struct
 		return NULL;
 	}
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
-		if (!c->orphan && bws_control_name(c) && bws_name_mirrors(&c->name, &o->name) &&
-		    (o->kind > BWS_ACCEPT || c->connector == (o->kind == BWS_ACCEPT)))
+		/* What a closed one has sent may still depend on what the peer has taken. */
+		if (bws_control_name(c) && bws_name_mirrors(&c->name, &o->name) &&
+		    (o->kind > BWS_ACCEPT ||
+		     (!c->orphan && c->connector == (o->kind == BWS_ACCEPT))))
 			return c;
 	}
 	return NULL;
@@ -280,7 +282,7 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 	}
 	bws_lock();
 	c = bws_control_find(&o, from);
-	if (!c || c->paired || c->answered || c->rescue || c->pinned || !c->offers) {
+	if (!c || c->paired || c->answered || c->rescue || c->pinned || c->error || !c->offers) {
 		/* Nothing is asked. */
 	} else if (memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce))) {
 		/* It may answer an offer before the last one: who is busy answers late. */

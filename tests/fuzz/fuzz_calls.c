@@ -155,6 +155,11 @@ int bwk_msg_watch(struct bwk_sock *bs, const struct beowire_watch *watch)
 	return of_messages(bs);
 }
 
+int bwk_msg_need(struct bwk_sock *bs, const struct beowire_watch *need)
+{
+	return of_messages(bs);
+}
+
 int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 {
 	return of_messages(bs);

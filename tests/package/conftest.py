@@ -15,9 +15,9 @@ import beowire_cli
 import package_machine
 from package_build import Packages, build, earlier, repository
 
-QUICK = "optimize=-lto"
-"""Without optimization across files, which takes half of the build's time: the checkout's own build
-has it, by the same compiler. With long tests the packages are those that users get."""
+QUICK = "optimize=-lto noopt"
+"""Without optimization, which takes most of the build's time: the checkout's own build has it, by
+the same compiler. With long tests the packages are those that users get."""
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ class Build:
     loaded: tuple[str, ...]
     """Libraries that what runs there loads, beside those that it is linked with."""
     faults: dict[str, str]
+    optimization: str = "1"
 
 
 # Left out are storms between processes, long under a sanitizer: they look for lost wake-ups, not
@@ -50,6 +51,9 @@ ADDRESS = Build(
         "overrun": r"AddressSanitizer: heap-buffer-overflow[\s\S]*bw_ep_addr",
         "overflow": "runtime error: signed integer overflow",
     },
+    # Each program runs for a second or so: compiling takes longer than what it saves. Threads run
+    # three times as long without it.
+    optimization="0",
 )
 # What has threads: those of a test, or an endpoint's helper.
 THREAD = Build(
@@ -86,7 +90,7 @@ def configured(of: Build) -> Path:
         command = [places.program("meson", "meson"), "setup", str(build), str(places.root())]
         command += [f"-Db_sanitize={of.sanitizers}", "-Db_lto=false", "-Db_lundef=false"]
         # Reports name functions and lines; nobody looks at variables.
-        run([*command, "-Dshipped_lto=false", "-Doptimization=1", "-Dc_args=-g1"])
+        run([*command, "-Dshipped_lto=false", f"-Doptimization={of.optimization}", "-Dc_args=-g1"])
     return build
 
 

@@ -951,6 +951,22 @@ static void answer__that_is_late_is_not_counted(void **state)
 	assert_true(conn[1].answered);
 }
 
+/* The program was told that it has failed, and why: an answer that comes once more is not heard. */
+static void answer__of_a_broken_one_is_not_heard(void **state)
+{
+	struct bws_offer right = letter(BWS_ACCEPT, 2, 1);
+
+	have_one(true);
+	bws_lock();
+	conn[1].error = ECONNRESET;
+	conn[1].why = "a reason";
+	bws_unlock();
+	assert_int_equal(refusals_of(&right), 0);
+	assert_false(conn[1].answered);
+	assert_int_equal(conn[1].owed, 0);
+	assert_string_equal(conn[1].why, "a reason");
+}
+
 static void assert_undisturbed(void)
 {
 	assert_true(conn[1].paired);
@@ -1020,6 +1036,32 @@ static void rescue__needs_both_nonces(void **state)
 	bws_unlock();
 }
 
+/* The program has closed it, and what it has sent is not all taken. */
+static void rescue__is_of_closed_ones_as_well(void **state)
+{
+	struct bws_offer now = letter(BWS_RESCUE, 2, 1), offer = letter(BWS_OFFER, 3, 0);
+
+	have_one(false);
+	settled = false;
+	bws_lock();
+	conn[1].orphan = conn[1].paired = conn[1].proven = true;
+	conn[1].tx.way = BWS_BW;
+	memset(conn[1].peer_nonce, 2, BWS_NONCE);
+	bws_unlock();
+	assert_int_equal(refusals_of(&now), 0);
+	assert_int_equal(tells[BWS_RESCUED], 1);
+	assert_int_equal(returned, 1);
+	write_to_it(BWS_RESCUED, 2, 1);
+	assert_true(becomes(is_over));
+	/* It is not offered any more. */
+	refusals_of(&offer);
+	assert_int_equal(tells[BWS_ACCEPT], 0);
+	assert_int_equal(conn[1].id, 2);
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	bws_unlock();
+}
+
 static bool has_begun(void)
 {
 	return looks == 2;
@@ -1056,7 +1098,9 @@ int main(void)
 		cmocka_unit_test(letter__of_the_wrong_kind_is_refused),
 		cmocka_unit_test(answer__has_the_nonce_of_the_offer),
 		cmocka_unit_test(answer__that_is_late_is_not_counted),
+		cmocka_unit_test(answer__of_a_broken_one_is_not_heard),
 		cmocka_unit_test(rescue__needs_both_nonces),
+		cmocka_unit_test(rescue__is_of_closed_ones_as_well),
 		cmocka_unit_test(endpoint__is_tried_until_it_is_there),
 		cmocka_unit_test(endpoint__is_not_tried_for_nobody),
 		cmocka_unit_test(endpoint__is_given_up_if_settings_are_wrong),

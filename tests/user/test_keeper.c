@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The keeper of a fan-out group, with the kernel's own groups: packet sockets on the loopback
- * interface of a network namespace of this program, to which frames are sent all the time while
- * members come and go. Each frame has to reach its member.
+ * The keeper of a fan-out group and an endpoint's part in it, with the kernel's own groups: packet
+ * sockets on the loopback interface of a network namespace of this program, to which frames are
+ * sent all the time while members come and go. Each frame has to reach its member.
  */
 #include "link/packet/keeper.h"
 
@@ -25,6 +25,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "ep.h"
 #include "link/filter.h"
 #include "wire.h"
@@ -467,6 +468,227 @@ static void a_second_socket_ends_a_member(void **state)
 	reach(0, 3);
 }
 
+/* ---- the other end: an endpoint's part ---- */
+
+#define ENGINE 41000
+
+/* As much of an endpoint as that looks at: it has one link, and no helper. */
+static struct bw_ep *endpoint(uint16_t engine, bool may)
+{
+	struct bw_ep *ep = calloc(1, sizeof(*ep));
+
+	assert_non_null(ep);
+	ep->epoll_fd = ep->wake_fd = -1;
+	atomic_store(&ep->poll_fd, -1);
+	ep->watch.claim = -1;
+	ep->self.engine = engine;
+	ep->env.fanout = may;
+	ep->now = bw_clock_now();
+	ep->packets = 1;
+	ep->packet[0].fd = packet(engine);
+	ep->packet[0].interface = lo;
+	ep->packet[0].ethertype = htons(BW_ETHERTYPE);
+	bw_fanout_init(ep, 0);
+	return ep;
+}
+
+static struct bw_fanout *part(struct bw_ep *ep)
+{
+	return &ep->packet[0].fanout;
+}
+
+static void endpoint_end(struct bw_ep *ep)
+{
+	bw_fanout_end(ep);
+	if (part(ep)->connection >= 0)
+		close(part(ep)->connection);
+	close(ep->packet[0].fd);
+	free(ep);
+}
+
+/* The claim of the keeper of an interface, in the hands of the test. */
+static int claim_of(int interface)
+{
+	char text[64];
+	int fd;
+
+	snprintf(text, sizeof(text), "beowire/fanout/%04x/%d", BW_ETHERTYPE, interface);
+	fd = bw_claim_name(text);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int accepted(int claim)
+{
+	struct pollfd p = {.fd = claim, .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+	return accept4(claim, NULL, NULL, SOCK_CLOEXEC);
+}
+
+/* What the endpoint says; the socket that comes with it, -1: none. */
+static int hear(int connection, struct bw_keeper_call *told)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec io = {told, sizeof(*told)};
+	struct msghdr message = {.msg_iov = &io,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	int fd = -1;
+
+	assert_int_equal(recvmsg(connection, &message, MSG_DONTWAIT), sizeof(*told));
+	assert_int_equal(told->magic, BW_KEEPER_MAGIC);
+	assert_int_equal(told->engine, ENGINE);
+	if (message.msg_controllen)
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	return fd;
+}
+
+static void visit(struct bw_ep *ep, uint64_t later)
+{
+	ep->now += later;
+	bw_fanout_visit(ep);
+}
+
+static void an_endpoint_hands_over_its_socket(void **state)
+{
+	int claim = claim_of(lo), connection, fd;
+	struct bw_ep *ep = endpoint(ENGINE, true);
+	struct bw_keeper_call what;
+
+	visit(ep, 0);
+	assert_true(part(ep)->connection >= 0);
+	connection = accepted(claim);
+	fd = hear(connection, &what);
+	assert_true(fd >= 0);
+	assert_int_equal(inode_of(fd), inode_of(ep->packet[0].fd));
+	assert_false(what.watch);
+	close(fd);
+	/* That it takes the watch is told, once, without the socket. */
+	ep->watch.claim = 0;
+	visit(ep, BW_S);
+	assert_int_equal(hear(connection, &what), -1);
+	assert_true(what.watch);
+	visit(ep, BW_S);
+	assert_int_equal(recv(connection, &what, sizeof(what), MSG_DONTWAIT), -1);
+	close(connection);
+	close(claim);
+	endpoint_end(ep);
+}
+
+/* Whether the keeper hangs up, or says something. It asks anew a second later, and by the same
+ * socket, as no group has it. */
+static void an_endpoint_notices_the_end_of_the_keeper(void **state)
+{
+	int claim = claim_of(lo), connection, fd;
+	struct bw_ep *ep = endpoint(ENGINE, true);
+	struct bw_keeper_call what;
+
+	for (int i = 0; i < 2; i++) {
+		visit(ep, 0);
+		connection = accepted(claim);
+		close(hear(connection, &what));
+		if (i)
+			assert_int_equal(send(connection, "", 1, MSG_NOSIGNAL), 1);
+		else
+			close(connection);
+		visit(ep, 0);
+		assert_int_equal(part(ep)->connection, -1);
+		assert_false(part(ep)->handed);
+		if (i)
+			close(connection);
+		visit(ep, BW_S - 1);
+		assert_int_equal(part(ep)->connection, -1);
+		visit(ep, 1);
+		assert_true(part(ep)->connection >= 0);
+		connection = accepted(claim);
+		fd = hear(connection, &what);
+		assert_int_equal(inode_of(fd), inode_of(ep->packet[0].fd));
+		close(fd);
+		close(connection);
+		visit(ep, 0);
+		ep->now += BW_S;
+	}
+	close(claim);
+	endpoint_end(ep);
+}
+
+/* A group without its keeper is left: the socket that it has is not offered to another keeper. */
+static void an_endpoint_leaves_a_group_without_its_keeper(void **state)
+{
+	int claim = claim_of(lo), connection, fd, group = 7 | PACKET_FANOUT_HASH << 16;
+	struct bw_ep *ep = endpoint(ENGINE, true);
+	struct bw_keeper_call what;
+
+	visit(ep, 0);
+	connection = accepted(claim);
+	fd = hear(connection, &what);
+	assert_int_equal(bw_fanout_joined(ep), 0);
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &group, sizeof(group)), 0);
+	assert_int_equal(bw_fanout_joined(ep), 1);
+	close(fd);
+	close(connection);
+	visit(ep, 0); /* there is no such interface: it will be tried again */
+	assert_int_equal(part(ep)->connection, -1);
+	assert_true(part(ep)->handed);
+	visit(ep, 2 * BW_S);
+	assert_int_equal(part(ep)->connection, -1);
+	close(claim);
+	endpoint_end(ep);
+}
+
+/* Each interface has a keeper of its own. Without one, who has no helper asks once a second. */
+static void an_endpoint_asks_the_keeper_of_its_interface(void **state)
+{
+	int other = claim_of(lo + 1), claim;
+	struct bw_ep *ep = endpoint(ENGINE, true);
+
+	visit(ep, 0);
+	assert_int_equal(part(ep)->connection, -1);
+	claim = claim_of(lo);
+	visit(ep, BW_S - 1);
+	assert_int_equal(part(ep)->connection, -1);
+	visit(ep, 1);
+	assert_true(part(ep)->connection >= 0);
+	close(other);
+	close(claim);
+	endpoint_end(ep);
+}
+
+static void an_endpoint_that_may_not_joins_nothing(void **state)
+{
+	int claim = claim_of(lo);
+	struct bw_ep *ep = endpoint(ENGINE, false);
+
+	visit(ep, 0);
+	visit(ep, 3600 * BW_S);
+	assert_int_equal(part(ep)->connection, -1);
+	close(claim);
+	endpoint_end(ep);
+}
+
+/* The first of two that could has the keeper, and both are members. */
+static void an_endpoint_has_a_keeper_where_there_is_none(void **state)
+{
+	struct bw_ep *one = endpoint(ENGINE, true), *two = endpoint(ENGINE + 1, true);
+
+	one->helper.wanted = two->helper.wanted = true;
+	visit(one, 0);
+	visit(two, 0);
+	assert_non_null(part(one)->keeper);
+	assert_null(part(two)->keeper);
+	for (int ms = 0; !bw_fanout_joined(one) || !bw_fanout_joined(two); ms++) {
+		assert_true(ms < PATIENCE_MS);
+		usleep(1000);
+	}
+	endpoint_end(two);
+	endpoint_end(one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +709,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(calls_that_are_none_are_hung_up_on, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_second_socket_ends_a_member, setup, teardown),
+		cmocka_unit_test(an_endpoint_hands_over_its_socket),
+		cmocka_unit_test(an_endpoint_notices_the_end_of_the_keeper),
+		cmocka_unit_test(an_endpoint_leaves_a_group_without_its_keeper),
+		cmocka_unit_test(an_endpoint_asks_the_keeper_of_its_interface),
+		cmocka_unit_test(an_endpoint_that_may_not_joins_nothing),
+		cmocka_unit_test(an_endpoint_has_a_keeper_where_there_is_none),
 	};
 
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {

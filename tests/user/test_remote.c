@@ -647,6 +647,62 @@ static void secret__is_forgotten_once_given(void **state)
 	assert_int_equal(secret.left, 0);
 }
 
+static const char *described(bw_peer_no peer)
+{
+	const char *text = bw_peer_describe(ep, peer);
+
+	assert_printable(text);
+	return text;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	return strlen(text) >= strlen(end) && !strcmp(text + strlen(text) - strlen(end), end);
+}
+
+/* By the name that it gave, its node and engine, and the link by which it is sent to. */
+static void peer__is_described(void **state)
+{
+	struct told at_other;
+	struct bw_ep *other = endpoint_open("udp", &at_other);
+	bw_peer_no peer = endpoint_find(ep, other);
+	struct bw_event ev = up(3, "far away");
+	struct bw_remote *far = bw_remote_by_handle(&ep->remotes, ev.peer);
+	char text[160];
+
+	assert_string_equal(described(123456), "no such peer");
+	assert_null(bw_peer_link(ep, 123456));
+	/* Nothing was sent: its host is known by the node alone. */
+	assert_null(bw_peer_link(ep, peer));
+	snprintf(text, sizeof(text), "%s (node %016llx) engine %u, not connected", ep->host,
+		 (unsigned long long)ep->self.node, other->self.engine);
+	assert_string_equal(described(peer), text);
+	assert_int_equal(bw_send(ep, peer, 1, 0, 0, "hello", 5, 0, NULL), 1);
+	endpoint_await(ep, other, &at_other.messages, 1);
+	assert_string_equal(bw_peer_link(ep, peer), "udp");
+	assert_true(ends_with(described(peer), ", udp"));
+	assert_string_equal(bw_peer_link(other, at_other.peer), "udp");
+	assert_true(
+		strstr(described(far->number), "far away (node 000000000000004d) engine 40000"));
+	/* Of one that is lost no link is told. */
+	far->known = true;
+	refuse(ev, BW_DOWN_TIMEOUT);
+	assert_true(far->status);
+	assert_null(bw_peer_link(ep, far->number));
+	assert_string_equal(described(far->number),
+			    "far away (node 000000000000004d) engine 40000");
+	bw_ep_close(other, 0);
+}
+
+static void peer__of_an_unknown_node_has_no_host(void **state)
+{
+	struct bw_event ev = up(4, "");
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev.peer);
+
+	assert_string_equal(described(p->number),
+			    "unknown host (node 000000000000004d) engine 40000, not connected");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -673,6 +729,8 @@ int main(void)
 		TEST(encryption__that_differs_is_told_once),
 		TEST(clock__that_jumped_is_told_once),
 		TEST(identities__that_a_stranger_chooses_are_spread),
+		TEST(peer__is_described),
+		TEST(peer__of_an_unknown_node_has_no_host),
 		cmocka_unit_test(secret__is_forgotten_once_given),
 	};
 

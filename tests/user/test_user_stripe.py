@@ -2,7 +2,8 @@
 """Endpoints over several interfaces: long messages travel by all of them, and survive a cut."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 
 import pytest
 import user_net
@@ -61,39 +62,57 @@ def end(pair: Couple, op: int) -> None:
     assert pair.a.expect("sent", op=op)["status"] == 0
 
 
+TURNS = 12
+"""The last turns, of which nearly all have to be as they should: one alone may be so by chance."""
+NEARLY_ALL = 9
+"""On a busy machine an interface may be slow for a while: its receiver has no core."""
+
+
+def await_turns(good: Callable[[], bool], most: int) -> list[bool]:
+    """Repeats what may be otherwise at times until nearly all of the last turns were good."""
+    turns: list[bool] = []
+    while len(turns) < most and sum(turns[-TURNS:]) < NEARLY_ALL:
+        turns.append(good())
+    return turns[-TURNS:]
+
+
 @pytest.mark.parametrize("slow", [None, "100mbit"])
 def test_long_messages_travel_by_both(slow: str | None) -> None:
+    """Each of them, and by a slow interface less of it."""
     with striped(slow) as (pair, _):
-        least = {"eth0": LONG, "eth1": LONG // 20 if slow else LONG}
-        sent = carried(pair)
-        for op in range(1, 65):
-            before = sent
-            transfer(pair, op)
-            sent = carried(pair)
-            assert sum(sent.values()) >= op * LONG
-            took = {each: sent[each] - before[each] for each in least}
-            # On a busy machine one may be slow for a while: the fast one loses what comes while its
-            # receiver has no core, the slow one does not.
-            in_order = not slow or took["eth0"] > took["eth1"]
-            if op >= 8 and in_order and all(sent[each] > least[each] for each in least):
-                break
-        assert all(sent[each] > least[each] for each in least), sent
-        assert in_order, took
+        ops = count(1)
+        told: list[dict[str, int]] = []
+
+        def travels() -> bool:
+            before = carried(pair)
+            transfer(pair, next(ops))
+            took = {name: n - before[name] for name, n in carried(pair).items()}
+            told.append(took)
+            assert sum(took.values()) >= LONG
+            if slow:
+                return LONG // 200 < took["eth1"] < took["eth0"]
+            return min(took.values()) > LONG // 10
+
+        turns = await_turns(travels, 96)
+        assert sum(turns) >= NEARLY_ALL, told
 
 
 def test_short_messages_travel_by_one() -> None:
+    """The first find out which is better; on a busy machine that may change for a while."""
     with striped() as (pair, _):
-        # The first find out which is better; on a busy machine that may change for a while.
-        for turn in range(8):
+        told: list[list[int]] = []
+
+        def by_one() -> bool:
             before = carried(pair)
             for tag in range(1, 50):
                 assert pair.a.send(pair.to_b, tag=tag, length=100) == NOW
                 assert pair.b.expect("message", tag=tag)["ok"]
-            took = [n - before[interface] for interface, n in carried(pair).items()]
-            assert sum(took) >= 49 * 100, turn
-            if max(took) >= 40 * 100:
-                break
-        assert max(took) >= 40 * 100, took
+            told.append([n - before[interface] for interface, n in carried(pair).items()])
+            assert sum(told[-1]) >= 49 * 100
+            return max(told[-1]) >= 40 * 100
+
+        turns = await_turns(by_one, 48)
+        assert sum(turns) >= NEARLY_ALL, told
 
 
 @pytest.mark.parametrize("cut", [0, 1])

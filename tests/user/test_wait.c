@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -414,6 +415,103 @@ static void spin__follows_how_long_waits_take(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* ---- the lock that an endpoint's threads wait for ---- */
+
+#define TURNS 200000 /* of each thread */
+
+static struct bw_lock lock;
+static uint64_t counted; /* changed with the lock alone */
+static _Atomic uint32_t inside;
+static _Atomic bool together;
+static _Atomic bool taken;
+
+static void *count(void *arg)
+{
+	for (int i = 0; i < TURNS; i++) {
+		bw_lock_take(&lock);
+		together = together || atomic_fetch_add(&inside, 1);
+		counted++;
+		atomic_fetch_sub(&inside, 1);
+		bw_lock_release(&lock);
+		if (i % 1000 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void lock__is_had_by_one_thread(void **state)
+{
+	pthread_t thread[SLEEPERS];
+
+	for (int i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, count, NULL), 0);
+	for (int i = 0; i < SLEEPERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_false(together);
+	assert_int_equal(counted, SLEEPERS * (uint64_t)TURNS);
+}
+
+/* Who finds it free while it waits has it at once, and with nobody behind. */
+static void lock__is_taken_where_it_becomes_free(void **state)
+{
+	for (int i = 0; i < 1000; i++) {
+		bw_lock_wait(&lock);
+		bw_lock_own(&lock);
+		assert_int_equal(atomic_load(&lock.word), 1);
+		bw_lock_release(&lock);
+		assert_int_equal(atomic_load(&lock.word), 0);
+	}
+}
+
+static void *take(void *arg)
+{
+	bw_lock_take(&lock);
+	taken = true;
+	bw_lock_release(&lock);
+	return NULL;
+}
+
+static uint64_t processor_time(pthread_t thread)
+{
+	struct timespec t;
+	clockid_t id;
+
+	assert_int_equal(pthread_getcpuclockid(thread, &id), 0);
+	assert_int_equal(clock_gettime(id, &t), 0);
+	return (uint64_t)t.tv_sec * BW_S + (uint64_t)t.tv_nsec;
+}
+
+/* Who waits for long sleeps, however long, and is woken up when it is free: each in turn. */
+static void lock__is_waited_for_asleep(void **state)
+{
+	pthread_t thread[SLEEPERS];
+	uint64_t until, spent = 0;
+
+	for (int round = 0; round < 20; round++) {
+		int n = round % SLEEPERS + 1;
+
+		bw_lock_take(&lock);
+		taken = false;
+		for (int i = 0; i < n; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, take, NULL), 0);
+		until = bw_clock_now() + SOON_MS * BW_MS;
+		while (atomic_load(&lock.word) != 2 && bw_clock_now() < until)
+			usleep(100);
+		assert_int_equal(atomic_load(&lock.word), 2);
+		usleep(20000);
+		for (int i = 0; i < n; i++)
+			spent += processor_time(thread[i]);
+		assert_false(taken);
+		bw_lock_release(&lock);
+		for (int i = 0; i < n; i++)
+			pthread_join(thread[i], NULL);
+		assert_true(taken);
+		assert_int_equal(atomic_load(&lock.word), 0);
+	}
+	/* Of 20 times 20 ms. */
+	assert_true(spent < 200 * BW_MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +527,9 @@ int main(void)
 		cmocka_unit_test(wait__is_limited_by_what_is_due),
 		cmocka_unit_test(arm__is_refused_while_events_wait),
 		cmocka_unit_test(spin__follows_how_long_waits_take),
+		cmocka_unit_test(lock__is_had_by_one_thread),
+		cmocka_unit_test(lock__is_taken_where_it_becomes_free),
+		cmocka_unit_test(lock__is_waited_for_asleep),
 	};
 
 	/* Whoever publishes its state wakes up for that as well. */

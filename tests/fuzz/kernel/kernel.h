@@ -237,6 +237,14 @@ struct sock {
 	void (*sk_data_ready)(struct sock *sk);
 	struct sk_buff_head sk_receive_queue;
 };
+static inline long sock_rcvtimeo(const struct sock *sk, bool nonblock)
+{
+	return 0;
+}
+static inline long sock_sndtimeo(const struct sock *sk, bool nonblock)
+{
+	return 0;
+}
 struct socket {
 	struct sock *sk;
 	short type;

@@ -152,7 +152,8 @@ def test_a_complaint_that_the_command_survives_fails_the_command_line(
 ) -> None:
     console = tmp_path / "console"
     script = "echo 'WARNING: CPU: 0 PID: 1 at planted.c:1' > /dev/kmsg"
-    done = beowire("vm", "--memory", "512", "--console", str(console), "--", "sh", "-c", script)
+    words = ("--cpus", "1", "--memory", "512", "--console", str(console))
+    done = beowire("vm", *words, "--", "sh", "-c", script)
     assert done.status == 1
     assert "planted.c:1" in done.errors
     assert "planted.c:1" in console.read_text()

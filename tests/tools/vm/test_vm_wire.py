@@ -248,7 +248,7 @@ def test_no_guest_waits_for_one_that_has_ended_and_the_worst_exit_status_counts(
     tmp_path: Path,
 ) -> None:
     console = tmp_path / "console"
-    words = ("--guests", "2", "--memory", "512", "--console", str(console))
+    words = ("--guests", "2", "--cpus", "1", "--memory", "512", "--console", str(console))
     script = "hostname; test $BEOWIRE_GUEST = 2 && exit 4; meet here 2>&1; echo $?; exit 5"
     done = beowire("vm", *words, "--", "sh", "-c", script)
     assert done.status == 5, done.errors  # not that of the last guest, which ends first
