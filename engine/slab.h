@@ -46,9 +46,10 @@ struct bw_pile {
 
 /* The piece begins behind this, which the host has filled with zeros. */
 struct bw_grown {
-	uint32_t free; /* bytes in its piles, and what was left at its end, once that is sorted */
+	/* bytes in its piles, and what was left at its end, once that is sorted */
+	_Alignas(64) uint32_t free;
 	struct bw_pile pile[BW_SLABS];
-} __attribute__((aligned(64)));
+};
 
 void bw_arena_add(struct bw_arena *a, void *mem, size_t bytes);
 /* Zeroed memory, or NULL when the arena is empty. */
