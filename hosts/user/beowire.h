@@ -109,8 +109,9 @@ struct bw_handlers {
 	void (*awaits)(void *arg, struct bw_program *told);
 	/* There is no room for peers that call. This one called, bw_peer_find() has not named it,
 	 * all that came of it has been delivered, and for a while nothing has come, or it is down:
-	 * do you need it? If not, peer_down(-ENOBUFS) may follow. No function of libbeowire may be
-	 * called. May be NULL: you need all. */
+	 * do you need it? If not, peer_down(-ENOBUFS) may follow. Of peers by the kernel module it
+	 * is asked before room is wanted, and the answer holds until something comes again. No
+	 * function of libbeowire may be called. May be NULL: you need all. */
 	bool (*peer_needed)(void *arg, bw_peer_no peer);
 };
 

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "fuzz.h"
+#include "queue.h"
 
 static uint64_t fake_now;
 
@@ -1235,21 +1236,6 @@ static void step(struct fuzz_input *in)
 
 /* ---- what holds ---- */
 
-/* Its bytes, one after another. */
-static uint64_t bytes_of(const struct bws_queue *q)
-{
-	uint64_t n = 0;
-
-	for (const struct bws_piece *p = q->first; p; p = p->next) {
-		if (p->next && p->off + p->len != p->next->off)
-			fuzz_bad("a hole between two pieces");
-		if (p->len > p->room || p->done > p->len || p->given > p->len)
-			fuzz_bad("a piece beyond its end");
-		n += p->len - p->done;
-	}
-	return n;
-}
-
 static void holds(struct slot *s)
 {
 	const struct bws_conn *c = s->c;
@@ -1276,7 +1262,8 @@ static void holds(struct slot *s)
 		fuzz_bad("more is taken than was sent");
 	if (c->rx.way == BWS_TCP && c->rx.queue.first)
 		fuzz_bad("bytes are kept that come again by TCP");
-	if (bytes_of(&c->rx.queue) > BWS_WINDOW || bytes_of(&c->tx.queue) > BWS_WINDOW + BWS_PIECE)
+	if (fuzz_bytes_of(&c->rx.queue) > BWS_WINDOW ||
+	    fuzz_bytes_of(&c->tx.queue) > BWS_WINDOW + BWS_PIECE)
 		fuzz_bad("more is kept than the window");
 }
 

@@ -14,6 +14,7 @@
 #include "../../adapters/sockets/wait.h"
 
 #include "fuzz.h"
+#include "queue.h"
 
 #define PEER	 5	/* whom the connection's address belongs to */
 #define STRANGER 6	/* another peer */
@@ -324,31 +325,14 @@ static void does(struct fuzz_input *in, uint8_t what)
 
 /* ---- what holds ---- */
 
-/* Its bytes, one after another. */
-static uint64_t bytes_of(const struct bws_queue *q)
-{
-	uint64_t n = 0;
-
-	for (const struct bws_piece *p = q->first; p; p = p->next) {
-		if (p->next && p->off + p->len != p->next->off)
-			fuzz_bad("a hole between two pieces");
-		if (p->len > p->room || p->done > p->len || p->given > p->len)
-			fuzz_bad("a piece beyond its end");
-		if (p->room > BWS_PIECE)
-			fuzz_bad("a piece beyond the longest");
-		n += p->len - p->done;
-	}
-	return n;
-}
-
 static void holds(void)
 {
 	if (conn->tx.way != BWS_DRAIN)
 		tcp_goes = false;
 	if (conn->tx_beowire > conn->shared->tx)
 		fuzz_bad("more was sent than there was");
-	if (bytes_of(&conn->rx.queue) > BWS_WINDOW ||
-	    bytes_of(&conn->tx.queue) > BWS_WINDOW + BWS_PIECE)
+	if (fuzz_bytes_of(&conn->rx.queue) > BWS_WINDOW ||
+	    fuzz_bytes_of(&conn->tx.queue) > BWS_WINDOW + BWS_PIECE)
 		fuzz_bad("more is kept than the window");
 	if (conn->tx.way != BWS_TCP && conn->tx.taken > conn->shared->tx)
 		fuzz_bad("more is taken than was sent");

@@ -337,7 +337,8 @@ static int answer_the_modest(void *arg)
 		modest--;
 	for (int i = 0; i < QUESTIONS && !error; i++)
 		error = i == modest ? 0 : give(fd, &asked[i], bytes);
-	if (error != EAGAIN)
+	/* On a machine so slow that the first ones are old by then, they make way. */
+	if (error && error != EAGAIN)
 		return 97;
 	return give(fd, &asked[modest], bytes);
 }
