@@ -329,6 +329,9 @@ static const char *bw_check_peer(const struct bw_peer *p)
 		bad = "more charged than credited";
 	if (!bad && p->rx_limit < p->rx_used)
 		bad = "more arrived than was credited";
+	if (!bad && p->confirmed && p->state != BW_PEER_DOWN &&
+	    p->path[p->best]->state != BW_PATH_UP)
+		bad = "a peer that has answered, and no path to it is up"; /* nothing waits for one */
 	if (!bad && p->rx_used < p->rx_taken)
 		bad = "more taken than arrived";
 	return bad;

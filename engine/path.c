@@ -5,7 +5,6 @@
  */
 #include "carry.h"
 #include "event.h"
-#include "loss.h"
 #include "path.h"
 #include "peer.h"
 #include "pull.h"
@@ -68,7 +67,6 @@ void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		return;
 	t->state = BW_PATH_UP;
 	t->pto_count = 0;
-	bw_loss_floor(e, p, t); /* what was lost long ago is forgotten before anything is sent */
 	bw_pmtu_begin(&t->pmtu, bw_path_ceiling(e, t));
 	bw_carry_up(e, p, t);
 	bw_path_choose(e, p);

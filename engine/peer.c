@@ -250,8 +250,7 @@ bool bw_peer_waits(const struct bw_peer *p)
 {
 	uint8_t i;
 
-	if (!p->confirmed || p->path[p->best]->state != BW_PATH_UP || bw_peer_expects(p) ||
-	    !bw_list_empty(&p->again))
+	if (!p->confirmed || bw_peer_expects(p) || !bw_list_empty(&p->again))
 		return true;
 	for (i = 0; i < p->npaths; i++)
 		if (!bw_list_empty(&p->path[i]->flight))
@@ -359,8 +358,7 @@ static uint64_t bw_hello_lag(const struct bw_engine *e, uint64_t pause)
 
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	bool none = p->path[p->best]->state != BW_PATH_UP;
-	bool wanted = !p->confirmed || none || (p->stripes && !bw_list_empty(&p->serves));
+	bool wanted = !p->confirmed || (p->stripes && !bw_list_empty(&p->serves));
 	uint64_t longest = wanted ? BW_HELLO_LAST : BW_HELLO_RETRY;
 
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello.next) {
