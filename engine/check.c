@@ -331,7 +331,7 @@ static const char *bw_check_peer(const struct bw_peer *p)
 		bad = "more arrived than was credited";
 	if (!bad && p->confirmed && p->state != BW_PEER_DOWN &&
 	    p->path[p->best]->state != BW_PATH_UP)
-		bad = "a peer that has answered, and no path to it is up"; /* nothing waits for one */
+		bad = "answered, but no path is up"; /* bw_peer_waits() waits for none */
 	if (!bad && p->rx_used < p->rx_taken)
 		bad = "more taken than arrived";
 	return bad;
