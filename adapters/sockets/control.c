@@ -555,8 +555,12 @@ static void *bws_control_main(void *arg)
 	bws_control.wanting = true;
 	for (;;) {
 		/* Whoever has the port serves it for others also without an endpoint. */
-		if (bws_control.wanting && !bws_endpoint_open() && bws.ep_failed)
-			break;
+		if (bws_control.wanting && !atomic_load(&bws.ep)) {
+			if (bws_endpoint_open())
+				bws_sleepers_rouse();
+			else if (bws.ep_failed)
+				break;
+		}
 		bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 		fds[0] = (struct pollfd){.fd = bws_control.wake, .events = POLLIN};
 		fds[1] = (struct pollfd){.fd = bws_control.offers[0], .events = POLLIN};

@@ -158,8 +158,8 @@ static void bws_sleeper_leave(struct bws_sleeper *s)
 
 /* The driver is awake. Whoever it has woken drives when it sleeps again; is there nobody, and is
  * this one away for long, another one has to. Should it be away for long against all expectation,
- * libbeowire's helper thread makes progress. */
-static void bws_hand_over(void)
+ * libbeowire's helper thread makes progress, if there is one. */
+static void bws_hand_over(struct bw_ep *ep)
 {
 	struct bws_sleeper *s = bws_sleepers;
 
@@ -168,8 +168,16 @@ static void bws_hand_over(void)
 		return;
 	while (s && !s->rung)
 		s = s->next;
-	if (!s && !bws_away_is_short(&bws_away))
+	if (!s && !(bws_away_is_short(&bws_away) && bw_ep_has_helper(ep)))
 		bws_ring(bws_sleepers);
+}
+
+void bws_sleepers_rouse(void)
+{
+	bws_lock();
+	if (bws_sleepers && !bws_driven)
+		bws_ring(bws_sleepers);
+	bws_unlock();
 }
 
 int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t deadline,
@@ -225,7 +233,7 @@ int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t 
 		bws_push_all();
 	}
 	if (drive)
-		bws_hand_over();
+		bws_hand_over(ep);
 	errno = error;
 	return rc;
 }

@@ -64,6 +64,9 @@ struct bws_skips {
 
 bool bws_skip(struct bws_skips *s, uint64_t now);
 
+/* An endpoint has been opened: of those that sleep since before, one is to drive. Lock not held. */
+void bws_sleepers_rouse(void);
+
 /* Spin for a little, if that pays: true if something came. Lock not held. */
 bool bws_spin(void);
 void bws_spin_learn(uint64_t took_ns);

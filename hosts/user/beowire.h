@@ -242,6 +242,9 @@ BW_API int bw_wait(struct bw_ep *ep, uint64_t timeout_ns);
  * the wake-up. Owned by ep; negative without descriptors. */
 BW_API int bw_ep_fd(struct bw_ep *ep);
 BW_API int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns);
+/* Is there a thread of the endpoint's own that serves peers while no call does? Any thread, without
+ * the lock; not while the endpoint is being closed. */
+BW_API bool bw_ep_has_helper(const struct bw_ep *ep);
 /* Make bw_wait() and sleepers on bw_ep_fd() return; from any thread, also without the lock. */
 BW_API void bw_ep_wake(struct bw_ep *ep);
 

@@ -288,6 +288,11 @@ static bool bw_wait_notify(int fd)
 	return write(fd, &one, sizeof(one)) > 0;
 }
 
+bool bw_ep_has_helper(const struct bw_ep *ep)
+{
+	return ep->helper.running;
+}
+
 void bw_ep_wake(struct bw_ep *ep)
 {
 	atomic_fetch_add(&ep->wakes, 1);

@@ -290,6 +290,10 @@ void bws_watch_more(struct bws_conn *c)
 {
 }
 
+void bws_sleepers_rouse(void)
+{
+}
+
 bool bws_endpoint_open(void)
 {
 	return true;

@@ -430,7 +430,12 @@ class Workshop:
             libraries = ["-lcmocka", "-ldl", "-pthread"]
             programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
         plugin = "libbeowire-sockets.so"
-        given = {"differ": ["both", "7", "150"], "quiet": [], "asleep": []}
+        given: dict[str, tuple[str, list[str]]] = {
+            "differ": ("differ*.c", ["both", "7", "150"]),
+            "quiet": ("quiet.c", []),
+            "asleep": ("asleep.c", []),
+            "asleep alone": ("asleep.c", ["alone"]),
+        }
         loaded = [name for name in given if self._wanted(SOCKETS, name)]
         if not loaded:
             own = self._compile("sockets", sorted(files), jobs)
@@ -441,12 +446,12 @@ class Workshop:
         calls = ["-include", str(ROOT / SOCKETS / "own.h")]
         user = self._compile("sockets-user", sorted(libbeowire), jobs, more=calls)
         for name in loaded:
-            pattern = "differ*.c" if name == "differ" else f"{name}.c"
+            pattern, words = given[name]
             tests = sorted((ROOT / "tests/sockets").glob(pattern))
             ready = self.place / name
             made = self._compile(f"tests-{name}", tests, jobs)
             cc(["-o", str(ready), *map(str, made.values())])
-            arguments = [*given[name], f"FOLDER/{plugin}"]
+            arguments = [*words, f"FOLDER/{plugin}"]
             programs[name] = Program([], arguments=arguments, ready=ready)
         below = [*engine.objects.values(), *user.values()]
         return House(own, programs, below, USER_ENVIRONMENT, cpu_s=5, plugin_name=plugin)

@@ -2,9 +2,9 @@
 /*
  * Who sleeps until an answer comes by Beowire makes no calls beside those for sleeping and for
  * sending: it rings for nobody, and asks the kernel nothing that it knows. And of two threads that
- * sleep each hears what it waits for, whichever of them drives. Two processes in a network
- * namespace of their own.
- *	asleep LIBRARY
+ * sleep each hears what it waits for, whichever of them drives; with `alone` also where no helper
+ * thread would. Two processes in a network namespace of their own.
+ *	asleep [alone] LIBRARY
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,9 +32,12 @@
 
 #define CONNECTIONS 2
 #define ROUNDS	    200
+#define TURNS	    8
 #define PATIENCE_S  280
-#define THINKS_US   1000 /* the server, so that who waits for it sleeps */
-#define SKIPPED	    77
+#define ALONE_S                                                                                    \
+	50 /* shorter than the minute after which a connection that stands still is given up */
+#define THINKS_US 1000 /* the server, so that who waits for it sleeps */
+#define SKIPPED	  77
 /* Of the kinds of which an answer needs none: what is looked at by time. */
 #define CALLS (ROUNDS * 3 / 4)
 
@@ -108,10 +111,32 @@ static void leave_tcp(int fd)
 }
 
 /* One of two threads: its echoes. */
-static void *talk(void *fd)
+struct talk {
+	int fd, rounds;
+};
+
+static void *talk(void *arg)
 {
-	echoes(ROUNDS, -1, *(const int *)fd, poll_waits);
+	const struct talk *t = arg;
+
+	echoes(t->rounds, -1, t->fd, poll_waits);
 	return NULL;
+}
+
+/* Two threads at a time, of which one ends first: by turns the one that drives and the other. */
+static void talk_by_turns(const int *fds)
+{
+	pthread_t thread;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		struct talk first = {fds[0], ROUNDS / TURNS * (1 + turn % 2)};
+		struct talk second = {fds[1], ROUNDS / TURNS * (2 - turn % 2)};
+
+		if (pthread_create(&thread, NULL, talk, &second))
+			bad("a thread", turn);
+		talk(&first);
+		pthread_join(thread, NULL);
+	}
 }
 
 static int client(uint16_t port)
@@ -119,7 +144,6 @@ static int client(uint16_t port)
 	struct sockaddr_in to = name(port);
 	int epoll = epoll_create1(EPOLL_CLOEXEC), fds[CONNECTIONS];
 	struct epoll_event e = {.events = EPOLLIN};
-	pthread_t thread;
 
 	for (int i = 0; i < CONNECTIONS; i++) {
 		fds[i] = socket(AF_INET, SOCK_STREAM, 0);
@@ -131,10 +155,7 @@ static int client(uint16_t port)
 	mark();
 	echoes(ROUNDS, epoll, fds[0], epoll_waits);
 	mark();
-	if (pthread_create(&thread, NULL, talk, &fds[1]))
-		bad("a thread", 0);
-	talk(&fds[0]);
-	pthread_join(thread, NULL);
+	talk_by_turns(fds);
 	return 0;
 }
 
@@ -215,7 +236,7 @@ static int trace(pid_t pid, long *calls)
 	return marks == 2 ? status : -1;
 }
 
-static pid_t start(const char *library, const char *what, int number, bool traced)
+static pid_t start(const char *library, const char *what, int number, bool traced, bool alone)
 {
 	pid_t pid = fork();
 	char text[16];
@@ -223,7 +244,9 @@ static pid_t start(const char *library, const char *what, int number, bool trace
 	if (pid)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(PATIENCE_S);
+	alarm(alone ? ALONE_S : PATIENCE_S);
+	if (alone)
+		setenv("BEOWIRE_HELPER", "off", 1);
 	snprintf(text, sizeof(text), "%d", number);
 	setenv("LD_PRELOAD", library, 1);
 	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
@@ -259,21 +282,23 @@ int main(int argc, char **argv)
 {
 	struct sockaddr_in any = name(0);
 	socklen_t len = sizeof(any);
+	bool alone = argc == 3 && !strcmp(argv[1], "alone");
+	const char *library = argv[argc - 1];
 	long calls = 0;
 	int listener, status;
 	pid_t server, pid;
 
 	if (argc == 3 && !strcmp(argv[1], "server"))
 		return serve(atoi(argv[2]));
-	if (argc == 3)
+	if (argc == 3 && !alone)
 		return client((uint16_t)atoi(argv[2]));
 	own_network();
 	listener = socket(AF_INET, SOCK_STREAM, 0);
 	if (bind(listener, (struct sockaddr *)&any, sizeof(any)) || listen(listener, CONNECTIONS) ||
 	    getsockname(listener, (struct sockaddr *)&any, &len))
 		bad("sockets", 0);
-	server = start(argv[1], "server", listener, false);
-	pid = start(argv[1], "client", ntohs(any.sin_port), true);
+	server = start(library, "server", listener, false, alone);
+	pid = start(library, "client", ntohs(any.sin_port), true, alone);
 	status = trace(pid, &calls);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		bad("the client's status", status);

@@ -75,6 +75,13 @@ int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **wh
 	return 0;
 }
 
+static uint32_t roused; /* times that sleepers were told of an endpoint */
+
+void bws_sleepers_rouse(void)
+{
+	roused++;
+}
+
 int bw_ep_fd(struct bw_ep *ep)
 {
 	return -1;
@@ -566,11 +573,12 @@ static void endpoint__is_tried_until_it_is_there(void **state)
 	refusals[3] = -EACCES;
 	refusals[2] = -ECONNREFUSED;
 	refusals[1] = refusals[0] = -ETIMEDOUT;
-	tries = 0;
+	tries = roused = 0;
 	bws_attend();
 	bws_unlock();
 	assert_true(becomes(is_offered));
 	assert_int_equal(tries, 5);
+	assert_int_equal(roused, 1);
 	assert_string_equal(why_then, "no endpoint yet");
 	assert_int_equal(offers_then, 0);
 	assert_true(bws_endpoint_due() == UINT64_MAX);

@@ -157,6 +157,20 @@ static void arm(void)
 	} while (bw_ep_arm(b, &timeout_ns) || poll(&fd, 1, 0));
 }
 
+/* By the program's word or by the environment's there is none. */
+static void helper__is_told_of(void **state)
+{
+	struct bw_ep *ep;
+
+	assert_true(bw_ep_has_helper(b));
+	assert_false(bw_ep_has_helper(a));
+	setenv("BEOWIRE_HELPER", "off", 1);
+	ep = open_one(true);
+	unsetenv("BEOWIRE_HELPER");
+	assert_false(bw_ep_has_helper(ep));
+	bw_ep_close(ep, 0);
+}
+
 /* The helper wakes up for a reason of its own while the program sleeps too. It must not take along
  * what peers look at before they ring. */
 static void helper__leaves_peers_to_ring_for_a_sleeping_program(void **state)
@@ -375,6 +389,7 @@ static void helper__takes_no_signals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(helper__is_told_of),
 		TEST(helper__leaves_peers_to_ring_for_a_sleeping_program),
 		TEST(helper__serves_after_a_single_round),
 		TEST(helper__serves_a_program_that_armed_and_computes),
