@@ -129,7 +129,7 @@ static int bw_key_check(const char *path, int fd, char *why, size_t why_len)
 		return -EPERM;
 	}
 	if (mode != 0600 && mode != 0400) {
-		snprintf(why, why_len, "%s%s has mode %04o%s; mend: chmod 600 %s", path, through,
+		snprintf(why, why_len, "%s%s has mode %04o%s; fix: chmod 600 %s", path, through,
 			 mode, mode & 077 ? ": not only its owner may use it" : "", path);
 		return -EPERM;
 	}

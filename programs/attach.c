@@ -18,18 +18,18 @@ static const char usage[] = "usage: beowire-attach [-d] INTERFACE...\n"
 			    "The kernel module is to use these interfaces of this network "
 			    "namespace; with -d, no longer.\n";
 
-static const char *mend(int error)
+static const char *fix(int error)
 {
 	switch (error) {
 	case EPERM:
-		return "only an administrator may; mend: as root, or with CAP_NET_ADMIN";
+		return "only an administrator may; fix: as root, or with CAP_NET_ADMIN";
 	case ENODEV:
 		return "the module does not use it, or there is none of that name; ip link shows "
 		       "the names";
 	case EEXIST:
 		return "the module uses it already";
 	case ENOSPC:
-		return "8 are in use; mend: detach one, by -d";
+		return "8 are in use; fix: detach one, by -d";
 	case EINVAL:
 		return "it is not Ethernet, or its MTU is less than 576 bytes";
 	default:
@@ -48,7 +48,7 @@ static int attach(int fd, const char *name, bool on)
 	memcpy(iface.name, name, strlen(name));
 	if (ioctl(fd, on ? BEOWIRE_IOC_ATTACH : BEOWIRE_IOC_DETACH, &iface) == 0)
 		return 0;
-	fprintf(stderr, "beowire-attach: %s: %s\n", name, mend(errno));
+	fprintf(stderr, "beowire-attach: %s: %s\n", name, fix(errno));
 	return 1;
 }
 
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 	fd = socket(told.family, SOCK_RDM | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		fprintf(stderr, "beowire-attach: no socket of the kernel module: %s\n",
-			errno == EACCES ? "mend: as root" : strerror(errno));
+			errno == EACCES ? "fix: as root" : strerror(errno));
 		return 1;
 	}
 	for (; at < argc; at++)

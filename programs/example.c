@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	const char *why = "out of memory";
 
 	/* Interface, links and limits come from the environment, see beowire(7); without any
-	 * setting the best that there is. If that fails, `why` says what mends it. */
+	 * setting the best that there is. If that fails, `why` says what fixes it. */
 	if (!p.picture || bw_ep_open(&p.ep, &attr, &why) < 0) {
 		fprintf(stderr, "beowire-example: %s\n", why);
 		return 1;

@@ -78,7 +78,7 @@ static struct bs_user *bs_client_admit(struct bs_service *s, int fd, const struc
 
 	if (!bs_client_allowed(s, fd, who)) {
 		snprintf(why, BW_SERVICE_TEXT,
-			 "user %u may have no endpoints; mend: 'users' or 'groups' in "
+			 "user %u may have no endpoints; fix: 'users' or 'groups' in "
 			 "beowired.conf",
 			 who->uid);
 		return NULL;
@@ -88,12 +88,12 @@ static struct bs_user *bs_client_admit(struct bs_service *s, int fd, const struc
 		snprintf(why, BW_SERVICE_TEXT, "beowired has no room for more endpoints");
 	else if (!bs_user_attempts(u, &s->policy, s->now))
 		snprintf(why, BW_SERVICE_TEXT,
-			 "user %u asks more than %u times a second; mend: 'attempts' in "
+			 "user %u asks more than %u times a second; fix: 'attempts' in "
 			 "beowired.conf",
 			 who->uid, s->policy.attempts);
 	else if (!bs_user_takes(u, &s->policy))
 		snprintf(why, BW_SERVICE_TEXT,
-			 "user %u has %u endpoints, and may have no more; mend: 'endpoints' in "
+			 "user %u has %u endpoints, and may have no more; fix: 'endpoints' in "
 			 "beowired.conf",
 			 who->uid, u->endpoints);
 	else
@@ -219,7 +219,7 @@ static int bs_client_device(const struct bs_service *s, struct bs_client *c,
 	}
 	if (named)
 		snprintf(why, BW_SERVICE_TEXT,
-			 "beowired does not serve %s; mend: 'interfaces' in beowired.conf, or "
+			 "beowired does not serve %s; fix: 'interfaces' in beowired.conf, or "
 			 "BEOWIRE_INTERFACE=%s",
 			 r->interface, s->policy.interface[0]);
 	else
@@ -267,7 +267,7 @@ static int bs_client_charge(struct bs_service *s, struct bs_client *c, uint32_t 
 		return 0;
 	}
 	snprintf(why, BW_SERVICE_TEXT,
-		 "rings of user %u take %lu MiB, and a further one of %u MiB is too much; mend: "
+		 "rings of user %u take %lu MiB, and a further one of %u MiB is too much; fix: "
 		 "BEOWIRE_RING, or 'ring-memory' in beowired.conf",
 		 c->who.uid, (unsigned long)(c->user->ring_bytes >> 20), bytes >> 20);
 	return -EDQUOT;

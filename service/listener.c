@@ -25,7 +25,7 @@ static int bs_listener_directory(const char *path, char why[BS_POLICY_WHY])
 	memcpy(copy, path, strlen(path) + 1);
 	directory = dirname(copy);
 	if (lstat(directory, &told)) {
-		snprintf(why, BS_POLICY_WHY, "%.100s: %s; mend: mkdir -m 755 %.100s", directory,
+		snprintf(why, BS_POLICY_WHY, "%.100s: %s; fix: mkdir -m 755 %.100s", directory,
 			 strerror(errno), directory);
 		return -errno;
 	}
@@ -33,7 +33,7 @@ static int bs_listener_directory(const char *path, char why[BS_POLICY_WHY])
 	    (!told.st_uid || told.st_uid == geteuid()))
 		return 0;
 	snprintf(why, BS_POLICY_WHY,
-		 "%.100s must be a directory of root's that nobody else may write to; mend: "
+		 "%.100s must be a directory of root's that nobody else may write to; fix: "
 		 "chown root, chmod 755",
 		 directory);
 	return -EPERM;
@@ -48,7 +48,7 @@ static int bs_listener_stale(const struct sockaddr_un *name, char why[BS_POLICY_
 	if (lstat(name->sun_path, &told))
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(told.st_mode)) {
-		snprintf(why, BS_POLICY_WHY, "%.100s is there and is no socket; mend: remove it",
+		snprintf(why, BS_POLICY_WHY, "%.100s is there and is no socket; fix: remove it",
 			 name->sun_path);
 		return -EEXIST;
 	}
@@ -59,7 +59,7 @@ static int bs_listener_stale(const struct sockaddr_un *name, char why[BS_POLICY_
 	close(fd);
 	if (error == ECONNREFUSED)
 		return unlink(name->sun_path) ? -errno : 0;
-	snprintf(why, BS_POLICY_WHY, "another beowired listens at %.100s; mend: stop it first",
+	snprintf(why, BS_POLICY_WHY, "another beowired listens at %.100s; fix: stop it first",
 		 name->sun_path);
 	return -EADDRINUSE;
 }

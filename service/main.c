@@ -30,7 +30,7 @@
 #include "reload.h"
 #include "service.h"
 
-/* The last is EX_CONFIG of sysexits.h: nobody mends a policy by starting the service anew. */
+/* The last is EX_CONFIG of sysexits.h: nobody fixes a policy by starting the service anew. */
 enum bs_exit { BS_GOOD = 0, BS_FAILED = 1, BS_USAGE = 2, BS_UNFIT = 78 };
 
 /* What is waited for besides clients, which are numbers below. The last two are those of the first
@@ -86,7 +86,7 @@ static int bs_spaces_open(struct bs_service *s, char why[BS_POLICY_WHY])
 	p->outer_socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (outer < 0 || p->outer_netlink < 0 || p->outer_socket < 0 || unshare(CLONE_NEWNET)) {
 		snprintf(why, BS_POLICY_WHY,
-			 "no network namespace for clients: %s; mend: start it as root, or with "
+			 "no network namespace for clients: %s; fix: start it as root, or with "
 			 "CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
 			 strerror(errno));
 		return -1;
@@ -372,7 +372,7 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	bs_clients_limit(s);
 	if (signals < 0 || changes < 0 || s->epoll < 0)
-		return bs_fail("no descriptors; mend: a higher limit (ulimit -n)");
+		return bs_fail("no descriptors; fix: a higher limit (ulimit -n)");
 	s->listener = bs_listener_open(o->socket, why);
 	if (s->listener < 0)
 		return bs_fail(why);

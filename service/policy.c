@@ -291,7 +291,7 @@ int bs_policy_read(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY
 	if (fstat(fd, &told) || !S_ISREG(told.st_mode) || (told.st_mode & (S_IWGRP | S_IWOTH)) ||
 	    (told.st_uid && told.st_uid != geteuid())) {
 		snprintf(why, BS_POLICY_WHY,
-			 "%.80s must be a file of root's that nobody else may write to; mend: "
+			 "%.80s must be a file of root's that nobody else may write to; fix: "
 			 "chown root, chmod 644",
 			 path);
 		close(fd);

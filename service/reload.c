@@ -72,7 +72,7 @@ void bs_reload_ask(struct bs_service *s)
 	if (s->reader >= 0 &&
 	    (send(s->reader, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN))
 		return;
-	bs_audit(BS_ERROR, "the policy stays as it is: nobody reads it; mend: restart the service");
+	bs_audit(BS_ERROR, "the policy stays as it is: nobody reads it; fix: restart the service");
 	bs_notify("READY=1");
 }
 

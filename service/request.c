@@ -41,7 +41,7 @@ int bs_request_parse(struct bw_service_request *r, const void *bytes, size_t n, 
 		return bs_refusal(why, -EPROTO, "that is no request");
 	if (r->head.version != BW_SERVICE_VERSION) {
 		snprintf(why, BW_SERVICE_TEXT,
-			 "beowired speaks version %u, this libbeowire version %u; mend: the same "
+			 "beowired speaks version %u, this libbeowire version %u; fix: the same "
 			 "release of both",
 			 BW_SERVICE_VERSION, r->head.version);
 		return -EPROTONOSUPPORT;
@@ -54,10 +54,10 @@ int bs_request_parse(struct bw_service_request *r, const void *bytes, size_t n, 
 	if (r->engine <= BW_ENGINE_KERNEL)
 		return bs_refusal(why, -EINVAL, "engine numbers up to 32767 are the kernel's");
 	if (r->ring_bytes < BW_RING_MIN)
-		return bs_refusal(why, -EINVAL, "a ring of less than 256 KiB; mend: BEOWIRE_RING");
+		return bs_refusal(why, -EINVAL, "a ring of less than 256 KiB; fix: BEOWIRE_RING");
 	if (r->ethertype != ethertype) {
 		snprintf(why, BW_SERVICE_TEXT,
-			 "beowired serves EtherType 0x%04X, not 0x%04X; mend: BEOWIRE_ETHERTYPE, "
+			 "beowired serves EtherType 0x%04X, not 0x%04X; fix: BEOWIRE_ETHERTYPE, "
 			 "or 'ethertype' in beowired.conf",
 			 ethertype, r->ethertype);
 		return -EPROTOTYPE;

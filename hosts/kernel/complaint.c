@@ -2,7 +2,7 @@
 /*
  * What is malformed gets its errno, is counted by kind, and is told in the log at the rate that
  * net.core.message_burst and message_cost allow; nothing else comes of it. At the same rate the log
- * is told why a peer does not talk to this node, if people have to mend it, and that this node
+ * is told why a peer does not talk to this node, if people have to fix it, and that this node
  * stood still.
  */
 #include <linux/etherdevice.h>
@@ -71,7 +71,7 @@ void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,
 	if (bwk_is_news(&node->other_version, &peer->addr))
 		bwk_say_of(peer,
 			   "speaks versions %u to %u of the wire protocol, this node %016llx "
-			   "speaks %u, so they do not talk to each other; mend: install the same "
+			   "speaks %u, so they do not talk to each other; fix: install the same "
 			   "Beowire on both",
 			   down->version_min, down->version_max, node->id, BW_VERSION);
 }
@@ -81,7 +81,7 @@ void bwk_tell_key(struct bwk_node *node, const struct bwk_peer *peer)
 	if (bwk_is_news(&node->set.key.differs, &peer->addr))
 		bwk_say_of(peer,
 			   "and this node %016llx have different keys, so they do not talk to each "
-			   "other; mend: the same key in net.beowire.key of both, or none on "
+			   "other; fix: the same key in net.beowire.key of both, or none on "
 			   "either",
 			   node->id);
 }
@@ -91,7 +91,7 @@ void bwk_tell_encrypts(struct bwk_node *node, const struct bwk_peer *peer)
 	if (bwk_is_news(&node->set.key.open, &peer->addr))
 		bwk_say_of(peer,
 			   "or this node %016llx encrypts, the other does not, so they do not talk "
-			   "to each other; mend: net.beowire.encrypt = 1 on both, or 0 on both",
+			   "to each other; fix: net.beowire.encrypt = 1 on both, or 0 on both",
 			   node->id);
 }
 

@@ -28,7 +28,7 @@ static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 	struct bwk_port *port = host;
 
 	if (unlikely(bwk_tx_puts_off(bwk_buf_of(buf), n)) && likely(bwk_reliable(port->protocol)) &&
-	    likely(!port->secret)) { /* a tag cannot be mended afterwards */
+	    likely(!port->secret)) { /* a tag cannot be fixed afterwards */
 		port->checks++;
 		return 0;
 	}

@@ -116,7 +116,7 @@ void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff *skb, int
  * last, which `last` is (0: of none), and not more often than of what is malformed. */
 bool bwk_is_news(atomic64_t *last, const struct sockaddr_beowire *peer);
 /* These tell the log of a peer of this node, which has its name, address and identity, what is so
- * and how it is mended: that it speaks no version that this node does; */
+ * and how it is fixed: that it speaks no version that this node does; */
 void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,
 		      const struct bw_event *down);
 /* that one of the two has another key, or none; */

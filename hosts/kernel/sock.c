@@ -355,7 +355,7 @@ int bwk_sock_init(void)
 	bwk_sock_family.family = bwk_family;
 	error = sock_register(&bwk_sock_family);
 	if (error) {
-		pr_err("beowire: the number %d of the address family is %s; mend: another one by "
+		pr_err("beowire: the number %d of the address family is %s; fix: another one by "
 		       "the parameter family, such as 13, 14 or 18\n",
 		       bwk_family, error == -EEXIST ? "taken" : "not possible");
 		proto_unregister(&bwk_proto);

@@ -126,7 +126,7 @@ struct bw_ep_attr {
 
 /* Open an endpoint. Interfaces, links and limits come from the environment (BEOWIRE_INTERFACE,
  * BEOWIRE_LINKS, ..., see beowire(7)). On failure *why (static or thread-local text, never NULL)
- * says what is wrong and what mends it; `why` may be NULL. -EACCES, -ENODEV, -ENOMEM, -EINVAL,
+ * says what is wrong and what fixes it; `why` may be NULL. -EACCES, -ENODEV, -ENOMEM, -EINVAL,
  * -EADDRINUSE. */
 BW_API int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why);
 

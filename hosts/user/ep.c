@@ -23,7 +23,7 @@ static void bw_ep_complain(const struct bw_ep *ep)
 {
 	bw_log_once(BW_LOG_ERROR, "inherited",
 		    "process %d uses an endpoint that it inherited by fork(); only the process "
-		    "that opened it can: mend: open one after fork(), or start the child by exec",
+		    "that opened it can: fix: open one after fork(), or start the child by exec",
 		    (int)getpid());
 }
 

@@ -51,17 +51,17 @@ static uint64_t bw_ep_node(const struct bw_env *env, const char *host)
 	return hash ? hash : 1;
 }
 
-/* What an error says to people, with its mend where it is a limit of the process. */
+/* What an error says to people, with its fix where it is a limit of the process. */
 static const char *bw_ep_reason(int error)
 {
 	switch (error) {
 	case -EMFILE:
-		return "too many open files; mend: a higher limit (ulimit -n)";
+		return "too many open files; fix: a higher limit (ulimit -n)";
 	case -ENFILE:
-		return "too many open files on this node; mend: a higher fs.file-max";
+		return "too many open files on this node; fix: a higher fs.file-max";
 	case -EAGAIN:
 	case -ENOMEM:
-		return "out of memory or threads; mend: higher limits (ulimit -v, -u, -l)";
+		return "out of memory or threads; fix: higher limits (ulimit -v, -u, -l)";
 	default:
 		return strerror(-error);
 	}
@@ -99,7 +99,7 @@ static void bw_ep_tell_keys(const struct bw_ep *ep, const struct bw_packet *p)
 	bw_key_fingerprint(given, p->key);
 	bw_log_once(BW_LOG_WARN, "two-keys",
 		    "the key of BEOWIRE_KEY (%s) is used, not that of beowired (%s), which other "
-		    "programs of this node have; mend: no BEOWIRE_KEY, or the same key in both",
+		    "programs of this node have; fix: no BEOWIRE_KEY, or the same key in both",
 		    ours, given);
 }
 
@@ -299,7 +299,7 @@ static int bw_ep_open_links(struct bw_ep *ep, const char **why)
 	if (ep->env.encrypt && !ep->keyed)
 		return bw_fail(why, -EINVAL,
 			       "BEOWIRE_ENCRYPT is on, and there is no key: BEOWIRE_KEY names "
-			       "none, and beowired gave none; mend: BEOWIRE_KEY, or 'key' in "
+			       "none, and beowired gave none; fix: BEOWIRE_KEY, or 'key' in "
 			       "beowired.conf");
 	if (!ep->self.links)
 		return bw_fail(why, -ENODEV,

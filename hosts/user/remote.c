@@ -570,7 +570,7 @@ static void bw_remote_other_key(const struct bw_ep *ep, const struct bw_remote *
 
 	bw_log_both(BW_LOG_ERROR, "key",
 		    "%s and %s do not have the same cluster key, so they do not talk to each "
-		    "other; mend: the same key on both, of BEOWIRE_KEY (`beowire key check "
+		    "other; fix: the same key on both, of BEOWIRE_KEY (`beowire key check "
 		    "--hosts ...` compares them) or of beowired, or none on either",
 		    us_first ? ep->host : them, us_first ? them : ep->host);
 }
@@ -581,7 +581,7 @@ static void bw_remote_encrypts_not(const struct bw_ep *ep, const struct bw_remot
 	const char *them = p->name[0] ? p->name : "a peer";
 
 	bw_log_both(BW_LOG_ERROR, "encrypt",
-		    "%s encrypts, and %s does not, so they do not talk to each other; mend: set "
+		    "%s encrypts, and %s does not, so they do not talk to each other; fix: set "
 		    "BEOWIRE_ENCRYPT=1 on both, or on neither",
 		    ep->env.encrypt ? ep->host : them, ep->env.encrypt ? them : ep->host);
 }
@@ -598,7 +598,7 @@ static void bw_remote_other_version(const struct bw_ep *ep, const struct bw_remo
 
 	bw_log_both(BW_LOG_ERROR, "version",
 		    "%s speaks versions %u to %u of the wire protocol and %s versions %u to %u, so "
-		    "they do not talk to each other; mend: install the same Beowire on both",
+		    "they do not talk to each other; fix: install the same Beowire on both",
 		    who[first].name, who[first].min, who[first].max, who[last].name, who[last].min,
 		    who[last].max);
 }

@@ -180,7 +180,7 @@ static bool bw_settings_check(struct bw_settings *s, const char *path, int fd, b
 	else if (file.st_mode & 022)
 		bw_settings_trouble(s, path,
 				    " can be written by others than its owner: it is ignored; "
-				    "mend: chmod go-w");
+				    "fix: chmod go-w");
 	else
 		return true;
 	return false;

@@ -36,7 +36,7 @@ struct info_interface {
 struct info_link {
 	const char *name;
 	bool usable;
-	char why[INFO_WHY];   /* how it is used, or what forbids it and what mends that */
+	char why[INFO_WHY];   /* how it is used, or what forbids it and what fixes that */
 	uint32_t frame_bytes; /* largest frame; 0: there are none */
 };
 

@@ -136,7 +136,7 @@ static int tcp_dial(const char *host, const char *port)
 	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
 	    connect(fd, list->ai_addr, list->ai_addrlen) < 0) {
 		info_fail(
-			"cannot connect to %s port %s: %s; mend: run `beowire-info --listen` there",
+			"cannot connect to %s port %s: %s; fix: run `beowire-info --listen` there",
 			host, port, strerror(errno == EINPROGRESS ? ETIMEDOUT : errno));
 		if (fd >= 0)
 			close(fd);

@@ -31,7 +31,7 @@ def refused(net: Net, *words: str, status: int = 1) -> str:
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("beowire-link: ")
-    assert re.search("[;:(]", done.stderr.removeprefix("beowire-link: ")), "no mend is named"
+    assert re.search("[;:(]", done.stderr.removeprefix("beowire-link: ")), "no fix is named"
     return done.stderr
 
 

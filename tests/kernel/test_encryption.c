@@ -272,7 +272,7 @@ static void test_who_does_not_encrypt_is_rejected(void **state)
 		fd = kt_open("a", SOCK_STREAM);
 		assert_int_equal(kt_connect(fd, &p.at_b), -EPROTOTYPE);
 		assert_int_equal(kt_logged_of(&p, "encrypts"), before + 1);
-		assert_true(kt_logged(of_b, "; mend: net.beowire.encrypt = 1 on both, or 0 on"));
+		assert_true(kt_logged(of_b, "; fix: net.beowire.encrypt = 1 on both, or 0 on"));
 		close(fd);
 		close(listener);
 		kt_close(&p);

@@ -267,7 +267,7 @@ static void test_other_keys_are_rejected(void **state)
 		assert_int_equal(kt_connect(fd, &p.at_b), -EKEYREJECTED);
 		assert_in_range(kt_now_ns() - begin, 0, KT_SOON_NS);
 		assert_int_equal(kt_logged_of(&p, "have different keys"), before + 1);
-		assert_true(kt_logged(of_b, "; mend: the same key in net.beowire.key of both, or "
+		assert_true(kt_logged(of_b, "; fix: the same key in net.beowire.key of both, or "
 					    "none on either"));
 		close(fd);
 		close(listener);

@@ -612,7 +612,7 @@ def check_unchanged(workshop: Workshop, mutants: Sequence[Mutant]) -> None:
         folder.mkdir(exist_ok=True)
         who, what = workshop.try_all(workshop.houses[room], folder, {}, test)
         if who:
-            sys.exit(f"the unchanged {room} already fails ({who}: {what}); mend that first")
+            sys.exit(f"the unchanged {room} already fails ({who}: {what}); fix that first")
 
 
 def git(*words: str) -> str:

@@ -92,7 +92,7 @@ def check_unchanged(defects: Sequence[Defect], place: Path) -> None:
     wrong = summary(said, "FAILED|ERROR|SKIPPED")
     if status != PASSED or wrong:
         told = "\n".join(wrong) or said
-        sys.exit(f"with the unchanged service not all of the tests pass; mend that first:\n{told}")
+        sys.exit(f"with the unchanged service not all of the tests pass; fix that first:\n{told}")
 
 
 def main() -> int:

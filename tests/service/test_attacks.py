@@ -374,7 +374,7 @@ told([Answer(c).text for c in calls])
     with served(nodes[0], policy) as service:
         said = attack(service, code, str(1 << 20), "4")
         assert [kind for kind, _ in said] == [3, 3, 3, 4]
-        assert said[3][1].startswith(f"user {USER} has 3 endpoints, and may have no more; mend:")
+        assert said[3][1].startswith(f"user {USER} has 3 endpoints, and may have no more; fix:")
         service.await_living(0)
         said = attack(service, code, str(2 << 20), "3")
         assert [kind for kind, _ in said] == [3, 3, 4]

@@ -196,7 +196,7 @@ def test_whose_the_key_is_is_told(nodes: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("digits", "mode", "owner", "says"),
     [
-        (KEY, 0o644, 0, "has mode 0644: not only its owner may use it; mend: chmod 600"),
+        (KEY, 0o644, 0, "has mode 0644: not only its owner may use it; fix: chmod 600"),
         (KEY, 0o640, 0, "has mode 0640"),
         (KEY, 0o600, USER, f"belongs to user {USER}"),
         (KEY[:-1], 0o600, 0, "holds no key: line 1 has 63 characters"),

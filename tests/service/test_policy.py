@@ -131,9 +131,7 @@ def test_nothing_but_a_stale_socket_is_replaced(nodes: tuple[str, str]) -> None:
         ):
             path = directory / f"sock{len(list(directory.iterdir()))}"
             make(path)
-            assert "is there and is no socket; mend: remove it" in refusal(
-                nodes[0], directory, path
-            )
+            assert "is there and is no socket; fix: remove it" in refusal(nodes[0], directory, path)
         assert victim.read_text() == "precious"
         assert not (directory / "nowhere").exists()
         living = directory / "living"
@@ -144,7 +142,7 @@ def test_nothing_but_a_stale_socket_is_replaced(nodes: tuple[str, str]) -> None:
         directory.chmod(0o777)
         told = refusal(nodes[0], directory, directory / "sock")
         assert "must be a directory of root's that nobody else may write to" in told
-        assert "mend: mkdir" in refusal(nodes[0], directory, directory / "none" / "sock")
+        assert "fix: mkdir" in refusal(nodes[0], directory, directory / "none" / "sock")
 
 
 def test_an_interface_that_is_missing_is_told(nodes: tuple[str, str]) -> None:

@@ -57,7 +57,7 @@ def test_names_are_looked_up_with_any_system_call(nodes: tuple[str, str], tmp_pa
 def test_the_service_outlives_the_reader(service: Service) -> None:
     os.kill(reader(service), signal.SIGKILL)
     service.await_line("the process that reads policies has ended")
-    reload(service, "stays as it is: nobody reads it; mend: restart the service")
+    reload(service, "stays as it is: nobody reads it; fix: restart the service")
     assert attack(service, ASK) == GIVEN
     assert sum("has ended" in line for line in service.lines()) == 1
 

@@ -122,7 +122,7 @@ def test_who_is_not_allowed_goes_on_by_udp_and_says_why(
         assert not by_raw_frames(one)
     with client(service, STRANGER) as one:
         why = one.open_failure()["why"]
-        assert f"user {STRANGER} may have no endpoints; mend: 'users' or" in why
+        assert f"user {STRANGER} may have no endpoints; fix: 'users' or" in why
     assert service.counts()["refused"] == 2
 
 
@@ -289,7 +289,7 @@ def test_policy_of_one_interface_only() -> None:
             served(node) as service,
             client(service, BEOWIRE_INTERFACE="eth1") as one,
         ):
-            assert "beowired does not serve eth1; mend: 'interfaces'" in one.open_failure()["why"]
+            assert "beowired does not serve eth1; fix: 'interfaces'" in one.open_failure()["why"]
             assert Path(service.policy).read_text() == POLICY
 
 

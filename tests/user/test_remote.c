@@ -474,7 +474,7 @@ static void version__none_in_common_is_told_by_one_line(void **state)
 	text = said(before);
 	snprintf(expected, sizeof(expected),
 		 "beowire: error: !first speaks versions 200 to 200 of the wire protocol and %s "
-		 "versions %u to %u, so they do not talk to each other; mend: install the same "
+		 "versions %u to %u, so they do not talk to each other; fix: install the same "
 		 "Beowire on both\n",
 		 ep->host, BW_VERSION_MIN, BW_VERSION_MAX);
 	assert_string_equal(text, expected);
@@ -484,7 +484,7 @@ static void version__none_in_common_is_told_by_one_line(void **state)
 	text = said(before);
 	snprintf(expected, sizeof(expected),
 		 "beowire: error: %s speaks versions %u to %u of the wire protocol and ~last "
-		 "versions 200 to 200, so they do not talk to each other; mend: install the same "
+		 "versions 200 to 200, so they do not talk to each other; fix: install the same "
 		 "Beowire on both\n",
 		 ep->host, BW_VERSION_MIN, BW_VERSION_MAX);
 	assert_string_equal(text, expected);

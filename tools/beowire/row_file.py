@@ -51,7 +51,7 @@ class RowFile:
             os.fsync(stream.fileno())
 
     def unusable(self, why: str) -> BeowireError:
-        """The error that says so, with the mend."""
+        """The error that says so, with the fix."""
         return BeowireError(
             f"Results cannot be kept in {self.path}: {why}.", "Name another file by --results."
         )

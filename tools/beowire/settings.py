@@ -129,7 +129,7 @@ def _unsafe(found: os.stat_result, own: bool) -> str:
     if own and found.st_uid not in (os.geteuid(), 0):
         return f" belongs to user {found.st_uid}, not to this user or root: it is ignored"
     if found.st_mode & 0o022:
-        return " can be written by others than its owner: it is ignored; mend: chmod go-w"
+        return " can be written by others than its owner: it is ignored; fix: chmod go-w"
     return ""
 
 

@@ -328,7 +328,7 @@ int bw_iface_choose(const struct bw_env *env, struct bw_iface *chosen, const cha
 			env->interface, found->name, bw_iface_catalogue(iface, n));
 	if (!found->up)
 		return bw_fail(why, -ENODEV,
-			       "BEOWIRE_INTERFACE=%s: %s is down; mend: ip link set %s up",
+			       "BEOWIRE_INTERFACE=%s: %s is down; fix: ip link set %s up",
 			       env->interface, found->name, found->name);
 	*chosen = *found;
 	return 0;

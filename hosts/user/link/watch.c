@@ -91,7 +91,7 @@ static void bw_watch_foreign(struct bw_ep *ep)
 	bw_log_once(
 		BW_LOG_WARN, "foreign",
 		"frames that are not Beowire's use its EtherType 0x%04X on %s: they are ignored, "
-		"but cost time; mend: another BEOWIRE_ETHERTYPE, the same on all nodes",
+		"but cost time; fix: another BEOWIRE_ETHERTYPE, the same on all nodes",
 		ep->env.ethertype, ep->iface.name);
 }
 

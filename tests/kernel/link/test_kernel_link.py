@@ -116,7 +116,7 @@ def test_provider_over_the_kernel_link(program: str, guest: Told) -> None:
 
 
 def test_info_tells_whether_it_can_be_used(guest: Told) -> None:
-    assert "uses no interface; mend: beowire-attach" in guest.files["before"]
+    assert "uses no interface; fix: beowire-attach" in guest.files["before"]
     assert "of the kernel module, on eth0, up to 9000 bytes" in guest.files["after"]
 
 

@@ -22,7 +22,7 @@ TOLD_S = 30.0
 RANK = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}
 REMARK = re.compile(
     r"beowire: error: (\S+) speaks versions (\d) to (\d) of the wire protocol and (\S+) versions"
-    r" (\d) to (\d), so they do not talk to each other; mend: install the same Beowire on both"
+    r" (\d) to (\d), so they do not talk to each other; fix: install the same Beowire on both"
 )
 
 

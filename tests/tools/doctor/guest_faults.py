@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs in a virtual machine of its own, whose settings it may change as a whole: plants faults that
-a network namespace cannot show, finds them, mends them, takes the mends back.
+a network namespace cannot show, finds them, fixes them, takes the fixes back.
 
 Prints a JSON object: for each fault what went wrong, or an empty text. The machine was booted with
 four processors and the NIC that the command line names as eth0. With an e1000e it has the
@@ -226,14 +226,14 @@ def tried(name: str, plant: Plant) -> str:
         outcome = look(name)
         if outcome.bad is None:
             return f"not found: {outcome.state}, {outcome.said}"
-        if outcome.bad.changes and (wrong := mended(outcome)):
+        if outcome.bad.changes and (wrong := fixed(outcome)):
             return wrong
     if (after := look(name)).state is not State.GOOD:
         return f"not good after: {after.state}, {after.said}"
     return ""
 
 
-def mended(outcome: Outcome) -> str:
+def fixed(outcome: Outcome) -> str:
     source = Source()
     assert outcome.bad is not None
     settings = [change.setting for change in outcome.bad.changes]
@@ -245,7 +245,7 @@ def mended(outcome: Outcome) -> str:
         steps = list(fix.apply(source, node, [outcome], log))
         log.close()
         if (now := look(outcome.check.name)).state is not State.GOOD:
-            return f"not mended: {now.said}; {steps}"
+            return f"not fixed: {now.said}; {steps}"
         back = list(fix.undo(source, journal.read(log.path)))
         if [each.read(source) for each in settings] != before:
             return f"not undone: {back}"

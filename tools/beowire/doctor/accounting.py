@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Checks of monitoring, accounting and control groups [A8]: reported, never mended."""
+"""Checks of monitoring, accounting and control groups [A8]: reported, never fixed."""
 
 from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
 from beowire.doctor.node import Node

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What a check is, and what it can say.
 
-A check is a value: what it judges, why that matters and by which source, how its mend is applied,
+A check is a value: what it judges, why that matters and by which source, how its fix is applied,
 and a function that looks. The function returns a verdict, or raises NotApplicable where the node
 has nothing to judge. What it cannot read raises OSError, which the examination tells apart.
 """
@@ -37,7 +37,7 @@ class Sure(enum.StrEnum):
 
 
 class Mend(enum.StrEnum):
-    """What applying the mend does to the node."""
+    """What applying the fix does to the node."""
 
     LIVE = "live"
     """Takes effect at once and disturbs nothing."""
@@ -46,7 +46,7 @@ class Mend(enum.StrEnum):
     REBOOT = "after a reboot"
     """The kernel's command line or another kernel."""
     REPORT = "report only"
-    """The administrator's own decision, or nothing that software can mend."""
+    """The administrator's own decision, or nothing that software can fix."""
 
 
 class NotApplicable(Exception):  # noqa: N818
@@ -71,12 +71,12 @@ class Good:
 
 @dataclass(frozen=True)
 class Bad:
-    """What was read, what would be good, and what mends it."""
+    """What was read, what would be good, and what fixes it."""
 
     read: str
     good: str
     changes: tuple[Change, ...] = ()
-    """Empty where the doctor mends nothing itself."""
+    """Empty where the doctor fixes nothing itself."""
     advice: str = ""
     """What a person can do where there are no changes."""
     weight: Weight | None = None

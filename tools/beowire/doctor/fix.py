@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Applies mends, each change only after the journal has it, and undoes them."""
+"""Applies fixes, each change only after the journal has it, and undoes them."""
 
 import enum
 import errno
@@ -67,7 +67,7 @@ def _beyond(done: Examination, outcome: Outcome) -> bool:
 
 
 def apply(source: Source, node: Node, outcomes: Iterable[Outcome], log: Journal) -> Iterator[Step]:
-    """Mends findings of a node one by one. Each is judged anew just before, since an earlier mend
+    """Fixes findings of a node one by one. Each is judged anew just before, since an earlier fix
     may have touched the same setting."""
     names = [each.name for each in node.interfaces]
     for outcome in outcomes:

@@ -130,7 +130,7 @@ def _check_measure(measure: bool, interrupting: bool, root: Path | None, peer: s
     if interrupting or root is not None:
         what = "--interrupting" if interrupting else "--root"
         raise BeowireError(
-            f"{what} and --measure do not go together: a trial switches a mend off and on.",
+            f"{what} and --measure do not go together: a trial switches a fix off and on.",
             "Leave one out; doctor probe before and after tells as much.",
             TROUBLE,
         )

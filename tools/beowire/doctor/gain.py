@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What mending a finding would bring to a pair of nodes, and what is known of the two for that."""
+"""What fixing a finding would bring to a pair of nodes, and what is known of the two for that."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Gain:
-    """What mending a finding would bring, by the model."""
+    """What fixing a finding would bring, by the model."""
 
     check: str
     node: str

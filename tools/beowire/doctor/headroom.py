@@ -17,7 +17,7 @@ class Headroom:
 
     gains: list[Gain]
     together: list[Gain]
-    """All findings of a metric mended; their check is empty."""
+    """All findings of a metric fixed; their check is empty."""
     hardware: list[Gain]
     """What the software between program and wire costs beside what the hardware did."""
     silent: list[tuple[str, str]]

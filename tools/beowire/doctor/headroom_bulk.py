@@ -3,7 +3,7 @@
 
 Bulk is as fast as the narrowest of its limits: the line, a window per round trip for each buffer,
 a limiter on a node. The line is what the best of bare frames and Beowire gets through: neither
-passes TCP's windows nor a node's own queueing discipline. A mend lifts its own limit; what it
+passes TCP's windows nor a node's own queueing discipline. A fix lifts its own limit; what it
 brings ends at the next one.
 """
 
@@ -41,7 +41,7 @@ class _Limit:
     node: str
     now: "Draws"
     after: "Draws | None"
-    """None: the mend takes the limit away."""
+    """None: the fix takes the limit away."""
     how: str
 
 
@@ -85,7 +85,7 @@ def bulk_rate(series: Series, back: bool) -> "Draws | None":
 
 
 def predict(series: Series, told: Told, size: int, back: bool) -> tuple[list[Gain], list[Gain]]:
-    """What each mend brings, and all together; `size` is that of a short message, whose time both
+    """What each fix brings, and all together; `size` is that of a short message, whose time both
     ways is the round trip."""
     import numpy as np
 
@@ -108,7 +108,7 @@ def predict(series: Series, told: Told, size: int, back: bool) -> tuple[list[Gai
         return jumbo, []
     rest = [top, *(each.after for each in limits if each.after is not None)]
     whole = np.maximum(np.min(rest, axis=0), bulk)
-    how = "all of them mended: what the line, or the next limit, lets through"
+    how = "all of them fixed: what the line, or the next limit, lets through"
     return [*gains, *jumbo], [gained("", "", metric, bulk, whole, how, faster=True)]
 
 

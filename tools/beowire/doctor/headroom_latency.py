@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def predict(series: Series, told: Told, size: int) -> list[Gain]:
-    """What each mend brings to messages of this size."""
+    """What each fix brings to messages of this size."""
     rounds = series.get("tcp", "latency", "block", size)
     if not rounds:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Keeps of the mends what helps: each is tried with a peer, off and on in turn, and what shows no
+"""Keeps of the fixes what helps: each is tried with a peer, off and on in turn, and what shows no
 gain goes back.
 
 The undo file has each change before it is made, so that whatever ends a trial can be undone.
@@ -25,7 +25,7 @@ _LONG_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of mends that were tried together."""
+    """What became of fixes that were tried together."""
 
     names: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -53,7 +53,7 @@ def name_of(key: Key) -> str:
 
 
 def together(outcomes: Iterable[Outcome], by: str) -> list[list[Outcome]]:
-    """The mends that are tried at once: each check alone, a group of checks, or all."""
+    """The fixes that are tried at once: each check alone, a group of checks, or all."""
     found: dict[str, list[Outcome]] = {}
     for each in outcomes:
         name = {"check": each.subject, "group": each.check.group, "all": ""}[by]
@@ -71,7 +71,7 @@ def attempt(
     rounds: int,
     tell: Callable[[str], None],
 ) -> Iterator[Trial]:
-    """Tries each lot of mends on top of those that were kept before."""
+    """Tries each lot of fixes on top of those that were kept before."""
     for lot in lots:
         names = tuple(each.subject for each in lot)
         first = len(journal.read(log.path).entries)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""`beowire doctor fix --measure`: each mend is tried with a peer, and stays if it helps."""
+"""`beowire doctor fix --measure`: each fix is tried with a peer, and stays if it helps."""
 
 import contextlib
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _TURN_S = 0.2
 
 @dataclass(frozen=True)
 class Trials:
-    """How mends are tried."""
+    """How fixes are tried."""
 
     peer: str
     ssh: str
@@ -29,7 +29,7 @@ class Trials:
 
 
 def measured(node: "Node", outcomes: "list[Outcome]", trials: Trials) -> None:
-    """Tries the mends; tells of each what it brought and whether it stays."""
+    """Tries the fixes; tells of each what it brought and whether it stays."""
     from beowire.doctor import journal, keep, pair
     from beowire.doctor.series import Series, measuring
     from beowire.lab.up import termination_raises

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Checks of netfilter [A8]. It guards the node: what is found is reported and never mended."""
+"""Checks of netfilter [A8]. It guards the node: what is found is reported and never fixed."""
 
 from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
 from beowire.doctor.node import Node

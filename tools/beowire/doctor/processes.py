@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What runs on the node: services by name, and the jobs that a mend must not disturb."""
+"""What runs on the node: services by name, and the jobs that a fix must not disturb."""
 
 import errno
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ def _wrapped(text: str, indent: int) -> str:
 
 
 def mend_lines(outcome: Outcome) -> list[str]:
-    """How a finding is mended, in lines."""
+    """How a finding is fixed, in lines."""
     assert outcome.bad is not None
     lines = []
     for change in outcome.bad.changes[:_FEW]:

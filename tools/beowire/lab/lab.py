@@ -283,7 +283,7 @@ def load(name: str) -> Lab:
 
 
 def missing(name: str, mend: str) -> BeowireError:
-    """That there is no such lab; the mend beside naming one of those that are there."""
+    """That there is no such lab; the fix beside naming one of those that are there."""
     there = names()
     known = (
         f"There {'are' if len(there) > 1 else 'is'} {', '.join(there)}"

@@ -201,7 +201,7 @@ def measure_(
     if failed:
         raise BeowireError(
             f"Runs that failed: {failed} of {len(numbers) * repeats}.",
-            "Mend the cause (see above); the same command tries them again.",
+            "Fix the cause (see above); the same command tries them again.",
         )
 
 

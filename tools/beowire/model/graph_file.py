@@ -90,7 +90,7 @@ def _read_json(file: Path, text: str, draft: _Draft) -> None:
         whole = json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise BeowireError(
-            f"{file}, line {error.lineno}: no JSON: {error.msg}.", "Mend it there."
+            f"{file}, line {error.lineno}: no JSON: {error.msg}.", "Fix it there."
         ) from error
     tasks, edges = whole.get("tasks"), whole.get("edges", [])
     if not isinstance(tasks, dict | list) or not isinstance(edges, list):

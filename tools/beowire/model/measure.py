@@ -94,7 +94,7 @@ def check(plan: Plan) -> None:
         try:
             groups = re.compile(plan.clock).groups
         except re.error as error:
-            raise BeowireError(f"--time {plan.clock}: {error}.", "Mend the expression.") from error
+            raise BeowireError(f"--time {plan.clock}: {error}.", "Fix the expression.") from error
         if groups != 1:
             raise BeowireError(
                 f"--time {plan.clock} has {groups} groups.", "Put what the time is in ( )."

@@ -118,7 +118,7 @@ def _json_rows(file: Path, text: str) -> Rows:
         lines = [each for each in enumerate(text.splitlines(), 1) if each[1].strip()]
         if len(lines) < 2 or not isinstance(_object(lines[0][1]), dict):
             raise BeowireError(
-                f"{file}, line {error.lineno}: no JSON: {error.msg}.", "Mend it there."
+                f"{file}, line {error.lineno}: no JSON: {error.msg}.", "Fix it there."
             ) from error
         entries = [(f"line {number}", _object(line)) for number, line in lines]
     found = Rows()

@@ -80,7 +80,7 @@ def _told(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise BeowireError(
             f"The repository {directory} is not finished: {error}.",
-            "Mend that, and make it again: until then apt may refuse it.",
+            "Fix that, and make it again: until then apt may refuse it.",
         ) from error
 
 

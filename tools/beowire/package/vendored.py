@@ -107,7 +107,7 @@ def _find(name: str) -> Vendored:
         )
     licences = tuple(_licences(distribution))
     if not licences:
-        raise BeowireError(f"The Python package {name} came without its licence.", "Mend it.")
+        raise BeowireError(f"The Python package {name} came without its licence.", "Fix it.")
     return Vendored(name, distribution.version, Path(spec.origin).parent, licences)
 
 

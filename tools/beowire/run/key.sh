@@ -18,7 +18,7 @@ mode=${mode% *}
 	tell "it belongs to user $owner, not to user $user or root"
 case $mode in
 600 | 400) ;;
-*) tell "it has mode $mode, but only its owner may use it; mend: chmod 600" ;;
+*) tell "it has mode $mode, but only its owner may use it; fix: chmod 600" ;;
 esac
 [ -r "$file" ] || tell "user $user may not read it"
 [ "$size" -le 4096 ] || tell 'it has more than 4096 bytes'

@@ -102,7 +102,7 @@ def _check_executable(name: str) -> None:
             raise BeowireError(f"{name} is a directory.", "Name the program in it.")
         if path.exists():
             raise BeowireError(f"{name} is not executable.", f"Make it so: chmod +x {name}")
-        raise BeowireError(f"There is no program {name}.", "Build it, or mend the path.")
+        raise BeowireError(f"There is no program {name}.", "Build it, or fix the path.")
     try:
         with open(found, "rb") as stream:
             start = stream.read(4)
@@ -183,7 +183,7 @@ def _binding(job: Job, cluster: Cluster) -> str:
 YIELD = "OMPI_MCA_mpi_yield_when_idle"
 """Who sets it decides. Ranks that exchange without a pause are faster with it where they share
 cores; ranks that wait long and yield in a loop meanwhile starve others for seconds under EEVDF
-(Linux 6.6 and later; seen with 6.18, lab book; mended by 79104becf42b and 1319ea57529e)."""
+(Linux 6.6 and later; seen with 6.18, lab book; fixed by 79104becf42b and 1319ea57529e)."""
 
 
 def _crowded(job: Job, cluster: Cluster) -> bool:

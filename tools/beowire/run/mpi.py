@@ -258,7 +258,7 @@ def _family(told: str) -> tuple[Family, tuple[int, int]] | None:
 _known: set[str] = set()
 _denied: set[str] = set()
 """What this process found to be facts, and to be none: the next one asks again, as an MPI may have
-been mended."""
+been fixed."""
 
 
 def _output(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:

@@ -37,7 +37,7 @@ _FAULTS = 50.0
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A cause by its name for machines, in words, and its mend."""
+    """A cause by its name for machines, in words, and its fix."""
 
     cause: str
     says: str

@@ -56,7 +56,7 @@ def build(kernel: Kernel, counting: bool = False) -> Modules:
                 shutil.rmtree(stage)
             raise BeowireError(
                 f"The kernel modules cannot be built for {kernel.release}:\n{done.stdout}",
-                "Mend what is told above.",
+                "Fix what is told above.",
             )
         listed = (stage / "modules.order").read_text().split()
     files = [stage / Path(each).with_suffix(".ko").name for each in listed]

@@ -29,7 +29,7 @@ struct bw_kernel;
 uint64_t bw_kernel_node(void);
 
 /* Open a port, and fill in what `self` says of it, and its interface. key: of the cluster, or NULL.
- * 0, or a negative errno with *why naming the mend: the module is not loaded, no interface is
+ * 0, or a negative errno with *why naming the fix: the module is not loaded, no interface is
  * attached, the user may not open sockets, the node has not that key (-EKEYREJECTED) ... */
 int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, const uint8_t *key,
 		   struct bw_addr_fields *self, struct bw_iface *iface, const char **why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Opening the kernel link: is the module there, with an interface that the settings mean, may this
- * user have a socket, and what is its port? What is not right is told with its mend.
+ * user have a socket, and what is its port? What is not right is told with its fix.
  */
 #include <errno.h>
 #include <poll.h>
@@ -51,13 +51,13 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, s
 	bw_kernel_ask(t, (uint32_t)iface.index);
 	if (!t->any)
 		return bw_fail(why, -ENODEV,
-			       "the kernel module is loaded, but uses no interface; mend: "
+			       "the kernel module is loaded, but uses no interface; fix: "
 			       "beowire-attach with the name of one, as root");
 	if (!t->ifindex)
 		return bw_fail(
 			why, -ENODEV,
 			"the kernel module does not use %s, which BEOWIRE_INTERFACE=%s names; "
-			"mend: beowire-attach %s, as root",
+			"fix: beowire-attach %s, as root",
 			iface.name, env->interface, iface.name);
 	if (env->ethertype != BW_ETHERTYPE)
 		return bw_fail(
@@ -67,7 +67,7 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, s
 			BW_ETHERTYPE, env->ethertype);
 	if (env->cluster != t->cluster)
 		return bw_fail(why, -EINVAL,
-			       "the kernel module belongs to another cluster; mend: sysctl -w "
+			       "the kernel module belongs to another cluster; fix: sysctl -w "
 			       "net.beowire.cluster=%u, as root",
 			       env->cluster);
 	if (env->node || env->mtu)
@@ -88,12 +88,11 @@ static int bw_kernel_check_key(const uint8_t *key, const char **why)
 	bw_kernel_key(nodes);
 	if (!strcmp(ours, nodes))
 		return 0;
-	return bw_fail(
-		why, -EKEYREJECTED,
-		"the key of BEOWIRE_KEY is %s, and that of the kernel module is %s; mend, as "
-		"root: grep -v '^#' FILE >/proc/sys/net/beowire/key; or BEOWIRE_LINKS "
-		"without kernel",
-		ours, nodes);
+	return bw_fail(why, -EKEYREJECTED,
+		       "the key of BEOWIRE_KEY is %s, and that of the kernel module is %s; fix, as "
+		       "root: grep -v '^#' FILE >/proc/sys/net/beowire/key; or BEOWIRE_LINKS "
+		       "without kernel",
+		       ours, nodes);
 }
 
 /* Nobody is to think that it protects him. */
@@ -102,7 +101,7 @@ static int bw_kernel_check_encrypt(const struct bw_env *env, const char **why)
 	if (!env->encrypt || bw_kernel_encrypts())
 		return 0;
 	return bw_fail(why, -EKEYREJECTED,
-		       "BEOWIRE_ENCRYPT is on, and the kernel module does not encrypt here; mend, "
+		       "BEOWIRE_ENCRYPT is on, and the kernel module does not encrypt here; fix, "
 		       "as root: sysctl -w net.beowire.encrypt=1; or BEOWIRE_LINKS without kernel");
 }
 
@@ -114,7 +113,7 @@ static int bw_kernel_socket(struct bw_kernel *k, const char **why)
 	if (errno == EACCES)
 		return bw_fail(
 			why, -EACCES,
-			"this user may not open sockets of the kernel module; mend: sysctl -w "
+			"this user may not open sockets of the kernel module; fix: sysctl -w "
 			"net.beowire.group_range=\"FIRST LAST\" with one of its groups, as root");
 	return bw_fail(why, -errno, "cannot open a socket of the kernel module: %s",
 		       strerror(errno));

@@ -55,11 +55,11 @@ const char *bw_kernel_absent(void)
 	if (bw_kernel_says("/sys/module/module/parameters/sig_enforce", "Y") ||
 	    bw_kernel_says("/sys/kernel/security/lockdown", "[integrity]") ||
 	    bw_kernel_says("/sys/kernel/security/lockdown", "[confidentiality]"))
-		return "the kernel module is not loaded; mend, as root: modprobe beowire. This "
+		return "the kernel module is not loaded; fix, as root: modprobe beowire. This "
 		       "kernel takes signed modules only (Secure Boot): if it refuses the key, "
 		       "enrol the one that DKMS signs with: mokutil --import "
 		       "/var/lib/dkms/mok.pub, then start the machine anew and confirm";
-	return "the kernel module is not loaded; mend: modprobe beowire, as root";
+	return "the kernel module is not loaded; fix: modprobe beowire, as root";
 }
 
 void bw_kernel_key(char text[BW_KEY_FINGERPRINT])

@@ -250,7 +250,7 @@ void bw_local_look_at(const struct bw_local_peer *p, struct bw_local_view *view)
 
 /* Can this process read another process's memory by cross-memory attach, as far as can be known
  * without a peer? 0, or a negative errno; *why (static text, never NULL) says what forbids it and
- * what mends it. */
+ * what fixes it. */
 int bw_local_cma_check(const char **why);
 
 #endif

@@ -79,7 +79,7 @@ static int bw_packet_served(struct bw_packet *p, const struct bw_env *env, uint1
 		return bw_service_open(p, env, engine, p->claim, why);
 	return bw_fail(why, -EACCES,
 		       "raw Ethernet frames need the capability CAP_NET_RAW, which this process "
-		       "lacks, or the service beowired, which is not there (%s); mend: start it, "
+		       "lacks, or the service beowired, which is not there (%s); fix: start it, "
 		       "grant the capability, or use BEOWIRE_LINKS=local,udp",
 		       env->service ? env->service : "BEOWIRE_SERVICE=off");
 }
@@ -103,7 +103,7 @@ static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env, uint16
 	if (error)
 		return bw_fail(
 			why, error,
-			"cannot map a receive ring of %u bytes: %s; mend: a smaller BEOWIRE_RING",
+			"cannot map a receive ring of %u bytes: %s; fix: a smaller BEOWIRE_RING",
 			env->ring_bytes, strerror(-error));
 	error = bw_packet_bind(p);
 	if (error)

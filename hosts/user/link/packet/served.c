@@ -72,13 +72,13 @@ static int bw_service_dial(const char *path, const char **why)
 		close(fd);
 		return bw_fail(why, error,
 			       "whoever listens at %s is not its directory's owner, or others may "
-			       "write there; mend: stop it, start beowired",
+			       "write there; fix: stop it, start beowired",
 			       path);
 	}
 	close(fd);
 	if (error == -ECONNREFUSED || error == -ENOENT)
 		return bw_fail(why, error,
-			       "beowired does not run, though %s is there; mend: systemctl start "
+			       "beowired does not run, though %s is there; fix: systemctl start "
 			       "beowired",
 			       path);
 	return bw_fail(why, error, "beowired at %s cannot be called: %s", path,
@@ -172,12 +172,12 @@ static int bw_service_failure(const struct bw_service_answer *a, int error, uint
 
 	if (error == -ETIMEDOUT)
 		return bw_fail(why, error,
-			       "beowired does not answer within %llu ms; mend: systemctl restart "
+			       "beowired does not answer within %llu ms; fix: systemctl restart "
 			       "beowired",
 			       (unsigned long long)(patience / BW_MS));
 	if (error == -EPROTONOSUPPORT)
 		return bw_fail(why, error,
-			       "beowired speaks version %u, this libbeowire version %u; mend: the "
+			       "beowired speaks version %u, this libbeowire version %u; fix: the "
 			       "same release of both",
 			       a->head.version, BW_SERVICE_VERSION);
 	if (error)

@@ -81,7 +81,7 @@ static int bw_udp_bind(struct bw_udp *u, const struct bw_env *env, const char **
 				       bw_name_print(&u->name, text), strerror(errno));
 	}
 	return bw_fail(why, -EADDRINUSE,
-		       "all UDP ports %u-%u of %s are in use; mend: a wider BEOWIRE_UDP_PORTS",
+		       "all UDP ports %u-%u of %s are in use; fix: a wider BEOWIRE_UDP_PORTS",
 		       env->udp_lo, env->udp_hi, bw_name_print(&u->name, text));
 }
 
