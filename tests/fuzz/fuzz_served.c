@@ -56,7 +56,7 @@ static struct bw_service_answer last;
 static size_t last_len;
 static unsigned int last_of;
 static struct fuzz_socket *last_socket;
-static unsigned int requests, drains, interrupts;
+static unsigned int requests, drains, interrupts, waits;
 static uint64_t asked_at;
 
 /* ---- in place of the kernel and the service ---- */
@@ -159,6 +159,7 @@ static void answer(uint8_t how)
 		last.block_bytes = (uint32_t)fuzz_number(in);
 		last.blocks = (uint32_t)fuzz_number(in);
 	}
+	last.flags = shape >> 2 & 3;
 	memcpy(last.mac, "\2serve", 6);
 	memcpy(last.interface, "beowired0", 9);
 	if (odd & 32) {
@@ -175,7 +176,7 @@ static void answer(uint8_t how)
 		memset(last.interface, 'y', sizeof(last.interface));
 	last_len = sizeof(last);
 	if (odd & 128)
-		last_len = fuzz_u8(in) & 1 ? last_len + 1 : fuzz_u8(in);
+		last_len = fuzz_u8(in) & 3 ? last_len + 1 : fuzz_u8(in);
 }
 
 /* What the service has sent by now. */
@@ -233,6 +234,8 @@ static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *span,
 	if (n != 1 || fds->events != POLLIN || !span)
 		fuzz_bad("waits for something else, or for ever");
 	fuzz_socket_of(fds->fd);
+	if (++waits > 2 + interrupts)
+		fuzz_bad("waits again and again");
 	most = (uint64_t)span->tv_sec * BW_S + (uint64_t)span->tv_nsec;
 	if (how >= 240 && in->at < in->end && interrupts++ < 100) {
 		now += most / 8;
@@ -372,6 +375,8 @@ static void visit(void)
 		fuzz_bad("it does not ask again soon");
 	if (p->asks && f->connection >= 0 && f->try_at > now + BW_SERVICE_AGAIN_NS)
 		fuzz_bad("it waits for too long");
+	if (was.asks && p->asks == was.asks && f->try_at != was.fanout.try_at)
+		fuzz_bad("it waits for longer than it said");
 	if (p->asks && now - asked_at > BW_SERVICE_AGAIN_NS + BW_SERVICE_MAKE_NS)
 		fuzz_bad("it waits on and on");
 	if (p->asks && f->try_at <= now)
@@ -389,7 +394,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	fuzz_script = in = &script;
 	now = BW_S;
-	requests = interrupts = 0;
+	requests = interrupts = waits = 0;
 	memset(&ep, 0, sizeof(ep));
 	how = fuzz_u8(in);
 	memset(path, 'p', sizeof(path) - 1);
