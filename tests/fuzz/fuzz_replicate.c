@@ -10,10 +10,11 @@
 
 #include "descriptors.h"
 
+static int fake_connect(int fd);
 static ssize_t fake_sendmsg(int fd, const struct msghdr *m, int flags);
 static ssize_t fake_recvmsg(int fd, struct msghdr *m, int flags);
 
-#define connect(fd, name, n)  (fuzz_socket_of(fd), fuzz_fails(ECONNREFUSED) ? -1 : 0)
+#define connect(fd, name, n)  fake_connect(fd)
 #define sendmsg(fd, m, flags) fake_sendmsg(fd, m, flags)
 #define recvmsg(fd, m, flags) fake_recvmsg(fd, m, flags)
 
@@ -26,6 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct fuzz_input *in;
 static bool answers; /* that came is one with a copy */
+
+/* Somebody listens there: we, or another user. */
+static int fake_connect(int fd)
+{
+	fuzz_socket_of(fd)->uid = geteuid() + (fuzz_u8(in) & 1);
+	return fuzz_fails(ECONNREFUSED) ? -1 : 0;
+}
 
 static ssize_t fake_sendmsg(int fd, const struct msghdr *m, int flags)
 {
@@ -71,6 +79,8 @@ static void keeper(void)
 	int fd = bwrp_keeper_connect("/run/user/keeper"), own = fuzz_descriptor(AF_UNIX);
 	unsigned int before = fuzz_descriptors();
 
+	if (fd >= 0 && fuzz_socket_of(fd)->uid != geteuid())
+		fuzz_bad("somebody else is trusted");
 	while (in->at < in->end) {
 		int copy = fuzz_u8(in) & 1 ? bwrp_keeper_put(fd, "name", own)
 					   : bwrp_keeper_get(fd, "name");
@@ -119,6 +129,7 @@ static void maps(void)
 					    "[heap]",	    "",		  "/(deleted)"};
 	struct bwrp_area want[ROOM], got[ROOM];
 	size_t wants = 0, at = 0, lines = fuzz_u8(in) % ROOM, n;
+	size_t room = fuzz_u8(in) % (ROOM + 1);
 	static char text[ROOM * 256];
 
 	for (size_t i = 0; i < lines; i++) {
@@ -140,7 +151,8 @@ static void maps(void)
 			want[wants++] = a;
 	}
 	text[at] = 0;
-	n = bwrp_maps_parse(text, got, ROOM);
+	n = bwrp_maps_parse(text, got, room);
+	wants = wants < room ? wants : room;
 	if (n != wants)
 		fuzz_bad("another number of areas than are wanted");
 	for (size_t i = 0; i < n; i++)
