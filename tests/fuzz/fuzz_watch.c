@@ -82,6 +82,7 @@ static ssize_t fake_recv(int fd, void *bytes, size_t n, int flags)
 	given = how & 2 ? fuzz_u8(in) : 0;
 	body = fuzz_bytes(in, &given);
 	memset(frame, how, sizeof(frame));
+	memset(frame, 0xEE, ETH_ALEN); /* to whom */
 	h.dst_engine = fuzz_u8(in);
 	h.src_engine = taken++ & 0xFFFF;
 	h.token = h.cluster = taken;
