@@ -64,26 +64,28 @@ static bool ask(int keeper, char what, const char *name, int copy)
 	return sendmsg(keeper, &m, MSG_NOSIGNAL) >= 0;
 }
 
+/* The copy, or -1: whatever else comes is closed. */
 static int answer(int keeper)
 {
-	char word;
+	char word = 0;
 	struct iovec part = {&word, 1};
 	union control control = {.bytes = {0}};
 	struct msghdr m = {.msg_iov = &part,
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
-			   .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *c;
-	int copy;
+			   /* without the padding, which has room for a second one */
+			   .msg_controllen = CMSG_LEN(sizeof(int))};
+	ssize_t n = recvmsg(keeper, &m, MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+	int copy = -1;
 
-	if (recvmsg(keeper, &m, MSG_CMSG_CLOEXEC) != 1)
-		return -1;
-	c = CMSG_FIRSTHDR(&m);
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
-	    c->cmsg_len != CMSG_LEN(sizeof(copy)))
-		return -1;
-	memcpy(&copy, CMSG_DATA(c), sizeof(copy));
-	return copy;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&copy, CMSG_DATA(c), sizeof(copy));
+	if (n == 1 && word == 'Y' && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return copy;
+	if (copy >= 0)
+		close(copy);
+	return -1;
 }
 
 int bwrp_keeper_get(int keeper, const char *name)

@@ -22,6 +22,8 @@ uint8_t fuzz_u8(struct fuzz_input *in);
 uint16_t fuzz_u16(struct fuzz_input *in);
 /* Mostly plausible, else anything. */
 uint64_t fuzz_number(struct fuzz_input *in);
+/* What is odd, a bit for each: mostly one thing. */
+uint8_t fuzz_odd(struct fuzz_input *in);
 /* The next n bytes, or as many as there are; *n is set to their number. */
 const uint8_t *fuzz_bytes(struct fuzz_input *in, uint32_t *n);
 

@@ -39,6 +39,13 @@ uint64_t fuzz_number(struct fuzz_input *in)
 	}
 }
 
+uint8_t fuzz_odd(struct fuzz_input *in)
+{
+	uint8_t how = fuzz_u8(in);
+
+	return how < 200 ? (uint8_t)(1u << how % 8) : how;
+}
+
 const uint8_t *fuzz_bytes(struct fuzz_input *in, uint32_t *n)
 {
 	const uint8_t *at = in->at;

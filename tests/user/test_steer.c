@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The program that steers frames in a fan-out group, run by an interpreter of the few instructions
- * that it consists of, and by the kernel's rule: the result modulo the number of members.
+ * The program that steers frames in a fan-out group, run by an interpreter (bpf.h), and by the
+ * kernel's rule: the result modulo the number of members.
  */
 #include "link/packet/steer.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../bpf.h"
 #include "wire.h"
 
 #include <cmocka.h>
@@ -19,37 +20,13 @@
 static struct sock_filter code[BW_STEER_CODE];
 static struct bw_steer of[BW_STEER_MOST];
 
-/* What the program says to a frame; like the kernel it refuses to leave the program. */
+/* What the program says to a frame. */
 static uint32_t run(unsigned int n, const struct bw_hdr *h)
 {
-	const uint8_t *frame = (const uint8_t *)h;
-	uint32_t a = 0;
+	int64_t to = bpf_run(code, n, (const uint8_t *)h, sizeof(*h), PACKET_HOST);
 
-	for (unsigned int at = 0; at < n; at++) {
-		const struct sock_filter *c = &code[at];
-
-		switch (c->code) {
-		case BPF_LD | BPF_H | BPF_ABS:
-			assert_true(c->k + 2 <= sizeof(*h));
-			a = (uint32_t)frame[c->k] << 8 | frame[c->k + 1];
-			break;
-		case BPF_JMP | BPF_JEQ | BPF_K:
-			at += a == c->k ? c->jt : c->jf;
-			break;
-		case BPF_JMP | BPF_JGE | BPF_K:
-			at += a >= c->k ? c->jt : c->jf;
-			break;
-		case BPF_JMP | BPF_JA:
-			at += c->k;
-			break;
-		case BPF_RET | BPF_K:
-			return c->k;
-		default:
-			fail_msg("instruction %#x", c->code);
-		}
-	}
-	fail_msg("the program has no end");
-	return 0;
+	assert_true(to >= 0);
+	return (uint32_t)to;
 }
 
 static uint32_t steered(unsigned int n, uint16_t engine)

@@ -106,20 +106,24 @@ static int bw_keeper_sentinel(int interface)
 	return -1;
 }
 
-/* Does the kernel list a packet socket of this inode in our network namespace? */
-static bool bw_keeper_listed(ino_t inode)
+/* Does the kernel list a packet socket of this inode in our network namespace? `unknown`, if that
+ * cannot be found out, as when there are no descriptors. */
+static bool bw_keeper_listed(ino_t inode, bool unknown)
 {
 	FILE *f = fopen("/proc/thread-self/net/packet", "re");
 	unsigned long each;
 	char line[256];
 	bool found = false;
 
+	if (!f)
+		return unknown;
 	/* sk, RefCnt, Type, Proto, Iface, R, Rmem, User, Inode */
-	while (f && !found && fgets(line, sizeof(line), f))
+	while (!found && fgets(line, sizeof(line), f))
 		found = sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %lu", &each) == 1 &&
 			each == inode;
-	if (f)
-		fclose(f);
+	if (!found && ferror(f))
+		found = unknown;
+	fclose(f);
 	return found;
 }
 
@@ -151,7 +155,7 @@ static bool bw_keeper_fits(const struct bw_keeper *k, const struct bw_keeper_mem
 		    (other->inode == m->inode || other->engine == m->engine))
 			return false;
 	}
-	return bw_keeper_listed(m->inode);
+	return bw_keeper_listed(m->inode, false);
 }
 
 /* The first call brings the socket. False: it is none of an endpoint. */
@@ -330,7 +334,7 @@ static bool bw_keeper_await(struct bw_keeper *k, ino_t inode)
 {
 	uint64_t until = bw_clock_now() + BW_KEEPER_LEAVE, pause = BW_KEEPER_LOOK;
 
-	while (bw_keeper_listed(inode)) {
+	while (bw_keeper_listed(inode, true)) {
 		if (!bw_keeper_stands(k) || bw_clock_now() > until)
 			return false;
 		bw_clock_sleep(bw_clock_now() + pause);
