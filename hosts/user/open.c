@@ -504,7 +504,8 @@ int bw_ep_open_by(struct bw_ep **out, const struct bw_ep_attr *attr, const char 
 	ep->deadline = ep->links_at = BW_NEVER;
 	ep->board.fd = -1;
 	ep->board.at = BW_NEVER;
-	ep->claim = ep->number = ep->wake_fd = ep->poll_fd = ep->epoll_fd = ep->helper.fd = -1;
+	ep->claim = ep->number = ep->wake_fd = ep->epoll_fd = ep->helper.fd = -1;
+	atomic_store(&ep->poll_fd, -1);
 	ep->memory.use = BW_BUFFER_MEMORY;
 	ep->buffers.areas = &ep->home.areas;
 	bw_watch_init(&ep->watch);

@@ -8,6 +8,7 @@ the failure again. A line in seeds_TARGET.hex makes it part of every run.
 
 Inputs that reach something new are kept in the build's directory for the next run. A target that
 did not get to enough new inputs in its time, on a busy machine, is given the same time once more.
+With no seconds at all the inputs that are kept are run, and nothing new.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def fuzz(target: str, args: argparse.Namespace, corpus: Path, seeds: Path) -> bo
             lines, runs = run(target, program, args, seed, [corpus, seeds])
             if runs is None:
                 return False
+            if not args.seconds:
+                print(f"{target}: {runs} kept inputs of {there}")
+                return runs >= there
             new += max(0, runs - there)
             print(f"{target}: seed {seed}: {new} new inputs: {lines[-1] if lines else 'done'}")
             if new >= NEW_INPUTS:
@@ -80,7 +84,7 @@ def run(
         "-max_len=4096",
         "-len_control=0",
         f"-exact_artifact_path={kept}",
-        f"-max_total_time={args.seconds}",
+        f"-max_total_time={args.seconds}" if args.seconds else "-runs=0",
         "-timeout=100",
         *map(str, corpora),
     ]
