@@ -76,15 +76,19 @@ static void bw_message_end(struct bw_remote *p, struct bw_buffer *b, int status)
 	p->held++;
 }
 
-/* The program hears of all that have ended, as far as none before them is under way. */
+/* The program hears of all that have ended, as far as none before them is under way. One fails with
+ * the peer alone: what the peer had received of those behind it was never handed on. */
 static void bw_message_tell(struct bw_ep *ep, struct bw_remote *p)
 {
+	int status = 0;
+
 	while (p->held && p->sent->use == BW_BUFFER_ENDED) {
 		const struct bw_buffer *b = p->sent;
 		bool notify = b->notify;
-		int status = b->status;
 		void *op = b->op;
 
+		if (b->status)
+			status = b->status;
 		p->held--;
 		bw_message_forget(ep, p);
 		if (notify)

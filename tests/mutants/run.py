@@ -94,6 +94,7 @@ USER_TESTS = (
             "env",
             "helper",
             "keeper",
+            "kernel_table",
             "key",
             "packet",
             "steer",

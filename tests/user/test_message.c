@@ -288,6 +288,31 @@ static void handed__is_told_behind_what_was_lost(void **state)
 	}
 }
 
+/* The peer leaves with a gap: what it had acknowledged behind that was handed to nobody. */
+static void handed__fails_with_what_was_lost_before_it(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+	uint64_t told = at_a.sents, messages = at_b.messages;
+
+	clock_stands = true;
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, "lost", 4, BW_SEND_HANDED, &told), 0);
+	lose("lost");
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, "word", 4, BW_SEND_HANDED, &told), 0);
+	while (p->sent_last->use != BW_BUFFER_ENDED) {
+		bw_progress(b);
+		bw_progress(a);
+	}
+	assert_int_equal(at_b.messages, messages);
+	clock_stands = false;
+	bw_ep_close(b, 0);
+	b = NULL;
+	for (uint64_t until = bw_clock_now() + SOON_MS * BW_MS;
+	     at_a.sents < told + 2 && bw_clock_now() < until;)
+		bw_progress(a);
+	assert_int_equal(at_a.sents, told + 2);
+	assert_int_equal(at_a.failed, 2);
+}
+
 /* Beside a and b one that has made contact, and does nothing since. */
 static int open_udp_with_one_deaf(void **state)
 {
@@ -392,6 +417,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(cancel__of_a_pull_under_way, open_local_by_ring,
 						close_both),
 		cmocka_unit_test_setup_teardown(cancel__of_a_pull_under_way, open_udp, close_both),
+		cmocka_unit_test_setup_teardown(handed__fails_with_what_was_lost_before_it,
+						open_udp, close_both),
 		cmocka_unit_test_setup_teardown(handed__is_told_behind_what_was_lost, open_udp,
 						close_both),
 		cmocka_unit_test_setup_teardown(eager__one_without_credit_leaves_room_for_others,

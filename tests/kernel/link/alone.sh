@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Programs over the kernel link alone, one after another in a node whose interface the module uses.
+#
+#	alone.sh OUT LIMIT LIST
+#
+# Lines of LIST: NAME MEMORY_MAX PROVIDER PROGRAM ARGUMENT ...; the node's memory_max in bytes, the
+# folder of the provider. OUT/NAME.out is what a program says, OUT/NAME.status how it ends.
+set -eu
+out=$1
+limit=$2
+export FI_PROVIDER=beowire BEOWIRE_LINKS=kernel
+
+for each in a b; do
+	ip netns add $each
+	ip -n $each link set lo up
+done
+ip link add eth0 netns a type veth peer name eth0 netns b
+for each in a b; do
+	ip -n $each link set eth0 mtu 9000 up
+	ip netns exec $each "$BEOWIRE_BUILD/programs/beowire-attach" eth0
+done
+while read -r name memory provider program arguments; do
+	ip netns exec a sysctl -q -w net.beowire.memory_max="$memory"
+	status=0
+	# shellcheck disable=SC2086 # each word is an argument
+	FI_PROVIDER_PATH=$provider "$BEOWIRE_BUILD/tools/guest/guest-limit" "$limit" \
+		ip netns exec a "$program" $arguments </dev/null >"$out/$name.out" 2>&1 || status=$?
+	echo $status >"$out/$name.status"
+	# Down if the program was ended while it had the interface so.
+	ip -n a link set eth0 up
+	# What ports of a program that was ended hold until they go is charged to the next one as well.
+	for _ in $(seq 90); do
+		[ "$(cat /sys/module/beowire/parameters/held_bytes)" != 0 ] || break
+		sleep 1
+	done
+done <"$3"
