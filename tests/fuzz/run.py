@@ -146,7 +146,9 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--target", choices=TARGETS, help="this one only")
-    parser.add_argument("--seconds", type=int, default=5, metavar="N", help="each (%(default)s)")
+    parser.add_argument(
+        "--seconds", type=int, default=5, metavar="N", help="each (%(default)s); 0: kept inputs"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="of libFuzzer's (drawn)")
     parser.add_argument(
         "--corpus",

@@ -49,11 +49,11 @@ def programs(tmp_path: Path) -> Path:
     return made
 
 
-def tried(programs: Path, *told: str) -> tuple[int, str, int]:
+def tried(programs: Path, *told: str, seconds: int = 1) -> tuple[int, str, int]:
     """Exit status, what was said, and how often the target ran."""
     (programs / "told").write_text("\n".join(told) + "\n")
     (programs / "calls").write_text("")
-    words = ["--target", TARGET, "--seconds", "1"]
+    words = ["--target", TARGET, "--seconds", str(seconds)]
     words += ["--programs", str(programs), "--keep", str(programs)]
     done = subprocess.run(
         [sys.executable, str(RUN), *words],
@@ -68,6 +68,15 @@ def tried(programs: Path, *told: str) -> tuple[int, str, int]:
 def test_a_target_that_tries_enough_passes(programs: Path) -> None:
     status, said, runs = tried(programs, str(SEEDS + 1000))
     assert (status, runs) == (0, 1), said
+
+
+@pytest.mark.parametrize(("told", "status"), [(SEEDS, 0), (SEEDS - 1, 1), ("crash", 1)])
+def test_without_time_all_that_is_kept_is_run_once(
+    told: int | str, status: int, programs: Path
+) -> None:
+    ended, said, runs = tried(programs, str(told), seconds=0)
+    assert (ended, runs) == (status, 1), said
+    assert "-runs=0" in (programs / "calls").read_text()
 
 
 @pytest.mark.parametrize("told", ["", "0", str(SEEDS), str(SEEDS + 499)])

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "beowire.h"
+#include "clock.h"
 
 #define BYTES	 16384
 #define LIMIT_NS 60000000000ull /* who is not woken looks for himself after that */
@@ -48,14 +48,6 @@ static struct bw_ep *open_one(void)
 	exit(1);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static int run(struct bw_ep *from, struct bw_ep *to)
 {
 	static char text[BYTES];
@@ -80,10 +72,10 @@ static int run(struct bw_ep *from, struct bw_ep *to)
 		return 4;
 	if (system("{ sleep 0.3; ip link set eth0 up; } &"))
 		return 5;
-	began = now_ns();
+	began = bw_clock_now();
 	if (bw_wait(from, LIMIT_NS) < 1)
 		return 6;
-	if (now_ns() - began > LIMIT_NS / 2)
+	if (bw_clock_now() - began > LIMIT_NS / 2)
 		return 9;
 	if (bw_send(from, peer, 1, 0, 0, text, BYTES, BW_SEND_EAGER, NULL) != 1)
 		return 7;

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "beowire.h"
 #include "beowire_socket.h"
+#include "clock.h"
 
 #define LIMIT_NS 200000000000ull
 #define CALLERS	 4096 /* at most */
@@ -70,14 +70,6 @@ static const struct bw_handlers handlers = {
 	.peer_needed = is_needed,
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* What the module says of the node; 0: it does not say that. */
 static int told(const char *path, const char *format)
 {
@@ -108,7 +100,7 @@ static int run(struct bw_ep *ep)
 	int family = told("/proc/net/beowire/node", "family %d");
 	struct sockaddr_beowire at = {.sbw_family = (uint16_t)family};
 	socklen_t len = sizeof(at);
-	uint64_t until = now_ns() + LIMIT_NS;
+	uint64_t until = bw_clock_now() + LIMIT_NS;
 	int error;
 
 	at.sbw_port = (uint16_t)told("/proc/net/beowire/ports", "%d reliable");
@@ -130,7 +122,7 @@ static int run(struct bw_ep *ep)
 			return 2;
 		bw_wait(ep, 0);
 	}
-	while (missing && now_ns() < until) {
+	while (missing && bw_clock_now() < until) {
 		bw_wait(ep, 1000000);
 		for (uint16_t i = 0; i < callers; i++) { /* who was sent away calls again */
 			len = sizeof(error);

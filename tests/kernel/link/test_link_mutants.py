@@ -39,7 +39,7 @@ LIMIT_S = 90  # of a program, which takes 2 to 30 s
 GUEST_S = 60 + (LIMIT_S + 90) * (2 * len(MUTANTS))
 ENDED_FOR_TIME = (124, 125)  # by tools/guest/limit.c
 LIBRARIES = ("-lsodium", "-lpthread", "-lm", "-ldl")
-pytestmark = [pytest.mark.long, pytest.mark.timeout(GUEST_S + 900)]
+pytestmark = pytest.mark.timeout(GUEST_S + 900)
 
 
 class Workshop:
@@ -105,12 +105,22 @@ def found() -> Iterator[dict[str, alone.Ended]]:
         yield alone.run(calls, LIMIT_S, GUEST_S)[0]
 
 
+def test_the_table_fits() -> None:
+    for mutant in MUTANTS:
+        mutant.text()  # ValueError, if it does not
+        assert (
+            mutant.test in LINKED or (places.root() / f"tests/libfabric/{mutant.test}.c").exists()
+        )
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("program", sorted({mutant.test for mutant in MUTANTS}))
 def test_without_a_defect_it_passes(program: str, found: dict[str, alone.Ended]) -> None:
     ended = found[f"{UNCHANGED}-{program}"]
     assert ended.status == 0, ended.said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant(mutant: Any, found: dict[str, alone.Ended]) -> None:
     """That the program did not end is no notice, unless the defect is that something waits."""
