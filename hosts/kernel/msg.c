@@ -40,8 +40,10 @@ static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 	struct bwk_sock *bs = owner;
 	struct sock *sk = &bs->sk;
 
-	if (peer->status == BW_DOWN_EVICTED && !READ_ONCE(peer->told))
-		return; /* it is nothing to the program, which has taken all that it said */
+	/* A stranger's end is nothing to a program that has not spoken to it, and knows no number
+	 * of it: else whoever calls could end its calls. */
+	if (!READ_ONCE(peer->told) && !(bs->to.sbw_port && bwk_peer_was_at(peer, &bs->to)))
+		return;
 	if (READ_ONCE(bs->info_wanted)) {
 		refcount_inc(&peer->refs);
 		list_add_tail(&peer->down, &bs->downs);

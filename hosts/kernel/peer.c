@@ -132,12 +132,23 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	return peer;
 }
 
-bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr)
+static __always_inline bool bwk_peer_at(const struct bwk_peer *peer,
+					const struct sockaddr_beowire *addr)
 {
-	return peer->handle && peer->addr.sbw_port == addr->sbw_port &&
+	return peer->addr.sbw_port == addr->sbw_port &&
 	       ether_addr_equal(peer->addr.sbw_mac, addr->sbw_mac) &&
 	       (!addr->sbw_inc || !peer->addr.sbw_inc || peer->addr.sbw_inc == addr->sbw_inc) &&
 	       (!addr->sbw_ifindex || peer->addr.sbw_ifindex == addr->sbw_ifindex);
+}
+
+bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr)
+{
+	return peer->handle && bwk_peer_at(peer, addr);
+}
+
+bool bwk_peer_was_at(const struct bwk_peer *peer, const struct sockaddr_beowire *addr)
+{
+	return bwk_peer_at(peer, addr);
 }
 
 /* First contact. */

@@ -277,7 +277,9 @@ struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
 /* Is there contact with this node, port and incarnation? */
 bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who);
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number);
+/* Does the address mean this peer, which is there? Did it mean this one, which may have gone? */
 bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr);
+bool bwk_peer_was_at(const struct bwk_peer *peer, const struct sockaddr_beowire *addr);
 /* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such
  * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM, -ENOBUFS: the user holds too much). */
 struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr);

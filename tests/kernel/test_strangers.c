@@ -143,6 +143,50 @@ static void test_whom_the_program_means_stays(void **state)
 	close(fd);
 }
 
+enum known { NOT_AT_ALL, BY_AN_ANSWER, BY_CONNECT };
+
+/* A caller whose message fd's program has taken gives fd up, as it hears nothing of it for long,
+ * and calls anew, which resets what fd has of it. Is fd's program told of the end? */
+static int reset(enum known known)
+{
+	int fd = kt_bound("a", SOCK_RDM, 0), caller = kt_open("b", SOCK_RDM), error = 0;
+	struct sockaddr_beowire at = kt_at(fd), at_caller;
+	char byte;
+
+	kt_option(caller, BEOWIRE_DEAD_MS, 1000);
+	assert_int_equal(kt_send_to(caller, "x", 1, &at), 1);
+	assert_int_equal(recv(fd, &byte, 1, 0), 1);
+	at_caller = kt_at(caller);
+	if (known == BY_CONNECT)
+		assert_int_equal(kt_connect(fd, &at_caller), 0);
+	if (known == BY_AN_ANSWER) {
+		assert_int_equal(kt_send_to(fd, "a", 1, &at_caller), 1);
+		assert_int_equal(recv(caller, &byte, 1, 0), 1);
+	}
+	kt_shell("ip -n a link set eth0 down");
+	assert_int_equal(kt_send_to(caller, "y", 1, &at), 1);
+	kt_becomes(kt_error(caller), ETIMEDOUT, ETIMEDOUT);
+	kt_shell("ip -n a link set eth0 up");
+	assert_int_equal(kt_send_to(caller, "z", 1, &at), 1);
+	while (recv(fd, &byte, 1, 0) < 0)
+		error = errno;
+	assert_int_equal(byte, 'z');
+	kt_becomes(kt_counters(fd).peers, 1, 1); /* the one that was reset has gone */
+	if (!error)
+		error = kt_error(fd);
+	close(caller);
+	close(fd);
+	return error;
+}
+
+/* Whoever calls could end the calls of a program otherwise, which has not spoken to him. */
+static void test_a_strangers_end_is_not_told(void **state)
+{
+	assert_int_equal(reset(NOT_AT_ALL), 0);
+	assert_int_equal(reset(BY_AN_ANSWER), ECONNRESET);
+	assert_int_equal(reset(BY_CONNECT), ECONNRESET);
+}
+
 /* An accepted connection stays, though nothing is said on it; whom the listener refused goes. */
 static void test_a_connection_stays(void **state)
 {
@@ -285,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		kt_test(test_whom_the_program_means_stays),
 		kt_test(test_whom_the_program_needs_stays),
+		kt_test(test_a_strangers_end_is_not_told),
 		kt_test(test_a_connection_stays),
 		kt_test(test_room_is_made),
 	};
