@@ -16,7 +16,7 @@ static inline uint8_t bw_heap_rank(const struct bw_peer *p)
 
 /* Of the children of `p` and of those above it one has changed. A rank that stays as it was changes
  * nothing above; `all`: it may have been wrong before, so that this proves nothing. */
-static void bw_heap_mend(struct bw_peer *p, bool all)
+static void bw_heap_restore(struct bw_peer *p, bool all)
 {
 	uint8_t rank;
 
@@ -54,7 +54,7 @@ static struct bw_peer *bw_heap_merge(struct bw_peer *a, struct bw_peer *b)
 	*at = a ? a : b;
 	if (*at)
 		(*at)->heap_up = up;
-	bw_heap_mend(up, true);
+	bw_heap_restore(up, true);
 	return first;
 }
 
@@ -82,7 +82,7 @@ void bw_timer_remove(struct bw_engine *e, struct bw_peer *p)
 		up->heap_left = rest;
 	else
 		up->heap_right = rest;
-	bw_heap_mend(up, false);
+	bw_heap_restore(up, false);
 }
 
 void bw_timer_set(struct bw_engine *e, struct bw_peer *p, uint64_t deadline)

@@ -23,7 +23,7 @@ def test_the_table_has_every_check() -> None:
             f"`{check.name}`",
             check.title,
             "all" if check.goals == ALL_GOALS else ", ".join(sorted(check.goals)),
-            str(check.mend),
+            str(check.fix),
         ]
         for check in ALL.values()
     ]

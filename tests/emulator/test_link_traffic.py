@@ -250,7 +250,7 @@ def test_tcps_super_frames_are_charged_as_segments(net: Net) -> None:
 
 
 @pytest.mark.parametrize("setting", ["corrupt=3%", "loss=2%", "reorder=5%", "duplicate=5%"])
-def test_tcp_mends_what_the_link_breaks(net: Net, setting: str) -> None:
+def test_tcp_fixes_what_the_link_breaks(net: Net, setting: str) -> None:
     """In particular: a wrong bit is found by the checksum, though the sender left that to us."""
     data = random.Random(4).randbytes(1_500_000)
     before = net.counter("b", "Tcp", "InCsumErrors")

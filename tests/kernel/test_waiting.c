@@ -33,16 +33,16 @@ static void cut(void)
 	kt_shell("ip -n a link set eth0 down");
 }
 
-static void mend(void)
+static void repair(void)
 {
 	kt_shell("ip -n a link set eth0 up");
 }
 
 /* Whatever a test that failed has left. */
-static int mended(void **state)
+static int repaired(void **state)
 {
 	kt_end(state);
-	mend();
+	repair();
 	return 0;
 }
 
@@ -190,7 +190,7 @@ static void test_signal_ends_a_receive(void **state)
 			disturb(&t, SYS_recvfrom);
 			assert_int_equal(kt_join(&t), -EINTR);
 			assert_int_equal(heard, SIGUSR1);
-			mend();
+			repair();
 			assert_true(have(p.b, MIB, 1, 0));
 			kt_close(&p);
 		}
@@ -212,7 +212,7 @@ static void test_signal_and_a_receive_that_goes_on(void **state)
 			kt_start(&t, receive_whole, &c);
 			disturb(&t, SYS_recvfrom);
 			disturb(&t, SYS_recvfrom);
-			mend();
+			repair();
 			assert_int_equal(kt_join(&t), MIB);
 			assert_int_equal(heard, SIGUSR1);
 			assert_true(kt_filled(in, MIB, 2));
@@ -279,7 +279,7 @@ static void test_many_signals(void **state)
 		{
 			struct kt_pair p = held_up(types[i], 16 * MIB, 4);
 
-			mend();
+			repair();
 			assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
 			timer_settime(timer, 0, &each, NULL);
 			assert_true(have(p.b, 16 * MIB, 4, 0));
@@ -301,7 +301,7 @@ static void test_receive_with_a_limit(void **state)
 			limit(p.b, SO_RCVTIMEO, 300);
 			kt_refused(recv(p.b, in, MIB, 0), EAGAIN);
 			assert_in_range(kt_now_ns() - start, 250 * MS, KT_SOON_NS);
-			mend();
+			repair();
 			limit(p.b, SO_RCVTIMEO, KT_SOON_MS);
 			assert_true(have(p.b, MIB, 5, 0));
 			kt_close(&p);
@@ -411,7 +411,7 @@ static void test_receive_without_waiting(void **state)
 			kt_refused(recv(p.b, in, 5 * MIB, MSG_DONTWAIT), EAGAIN);
 			kt_refused(recv(p.b, in, 5 * MIB, MSG_DONTWAIT), EAGAIN);
 			assert_int_equal(poll(&poller, 1, 100), 0); /* it is not there yet */
-			mend();
+			repair();
 			assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 			assert_true(have(p.b, 5 * MIB, 8, MSG_DONTWAIT));
 			assert_int_equal(kt_counters(p.b).drop[0], 0);
@@ -429,7 +429,7 @@ static void test_edges_without_waiting(void **state)
 	assert_int_equal(epoll_wait(ep, &event, 1, KT_SOON_MS), 1);
 	kt_refused(recv(p.b, in, MIB, MSG_DONTWAIT), EAGAIN);
 	assert_int_equal(epoll_wait(ep, &event, 1, 100), 0);
-	mend();
+	repair();
 	assert_int_equal(epoll_wait(ep, &event, 1, KT_SOON_MS), 1);
 	assert_int_equal(recv(p.b, in, MIB, MSG_DONTWAIT), MIB);
 	assert_true(kt_filled(in, MIB, 9));
@@ -444,7 +444,7 @@ static void test_order_behind_what_is_fetched(void **state)
 	char got[8];
 
 	kt_refused(recv(p.b, in, MIB, MSG_DONTWAIT), EAGAIN);
-	mend();
+	repair();
 	assert_int_equal(send(p.a, "next", 4, 0), 4);
 	assert_int_equal(recv(p.b, in, MIB, 0), MIB);
 	assert_true(kt_filled(in, MIB, 10));
@@ -462,7 +462,7 @@ static void test_closed_while_it_is_fetched(void **state)
 
 			kt_refused(recv(p.b, in, MIB, MSG_DONTWAIT), EAGAIN);
 			close(p.b);
-			mend();
+			repair();
 			close(p.a);
 		}
 	kt_becomes(kt_pinned(), 0, 0);
@@ -475,7 +475,7 @@ static void test_parts_of_what_is_fetched(void **state)
 	struct pollfd poller = {.fd = p.b, .events = POLLIN};
 
 	kt_refused(recv(p.b, in, MIB, MSG_DONTWAIT), EAGAIN);
-	mend();
+	repair();
 	assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 	assert_int_equal(recv(p.b, in, 100, MSG_PEEK | MSG_TRUNC), MIB);
 	assert_int_equal(recv(p.b, in, 100, MSG_TRUNC), MIB);
@@ -484,7 +484,7 @@ static void test_parts_of_what_is_fetched(void **state)
 	kt_close(&p);
 	p = held_up(SOCK_STREAM, MIB, 13);
 	kt_refused(recv(p.b, in, 1, MSG_DONTWAIT), EAGAIN);
-	mend();
+	repair();
 	poller.fd = p.b;
 	assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 	for (size_t done = 0; done < 16384; done += 100)
@@ -710,5 +710,5 @@ int main(void)
 	};
 
 	memset(out, 1, sizeof(out)); /* pages of their own: the page of zeroes is not pinned */
-	return cmocka_run_group_tests(tests, kt_attach, mended);
+	return cmocka_run_group_tests(tests, kt_attach, repaired);
 }

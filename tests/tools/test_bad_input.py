@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What cannot be done is said before anything is begun: in a few words, with the mend, and with a
+"""What cannot be done is said before anything is begun: in a few words, with the fix, and with a
 status other than zero."""
 
 import contextlib
@@ -30,7 +30,7 @@ def refused(*arguments: str, **variables: str) -> str:
     assert answer.output == ""
     assert "Traceback" not in answer.errors
     assert "mpirun" not in answer.errors
-    assert len(answer.errors.splitlines()) >= 2, "no mend is named"
+    assert len(answer.errors.splitlines()) >= 2, "no fix is named"
     return answer.errors
 
 

@@ -61,7 +61,7 @@ def test_where_it_is(prefix: Path, of_the_build: str, of_the_installation: str) 
 def test_which_package_has_it(product: str, package: str) -> None:
     with pytest.raises(BeowireError) as refused:
         places.product(product)
-    assert refused.value.mend.endswith(f"apt-get install {package}")
+    assert refused.value.fix.endswith(f"apt-get install {package}")
 
 
 @pytest.mark.usefixtures("prefix")

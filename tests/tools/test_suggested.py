@@ -90,7 +90,7 @@ def test_all_commands_load_without_them(tmp_path: Path) -> None:
 
 def test_an_installation_names_the_distributions_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installed, "directories", lambda: {"bindir": Path("/usr/bin")})
-    assert suggested.lacking("scipy").mend == "Install it: apt-get install python3-scipy"
+    assert suggested.lacking("scipy").fix == "Install it: apt-get install python3-scipy"
 
 
 def test_another_module_that_is_missing_is_a_defect() -> None:

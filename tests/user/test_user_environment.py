@@ -113,7 +113,7 @@ def test_no_interface_at_all_is_no_error_for_local() -> None:
             assert one.open_failure()["result"] == -19  # ENODEV
 
 
-def test_too_few_descriptors_are_named_with_the_mend() -> None:
+def test_too_few_descriptors_are_named_with_the_fix() -> None:
     """However far opening gets: the same error, nothing left, and at last it works."""
     command = [str(places.product("tests/user/actor"))]
     results = []

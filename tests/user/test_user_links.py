@@ -251,7 +251,7 @@ def test_wrong_interface_lists_what_there_is(nodes: tuple[str, str]) -> None:
     assert "lo" in failed["why"]
 
 
-def test_interface_that_is_down_is_named_with_its_mend() -> None:
+def test_interface_that_is_down_is_named_with_its_fix() -> None:
     with user_net.pair() as (one, _):
         link_set(one, "eth0", "down")
         with actor(one, BEOWIRE_INTERFACE="eth0") as a:

@@ -9,15 +9,15 @@ Anything else that escapes is a defect of the program and keeps its traceback.
 class BeowireError(Exception):
     """A failure with its fix.
 
-    `what` states what went wrong in one sentence; `mend` names the command or change that helps
+    `what` states what went wrong in one sentence; `fix` names the command or change that helps
     and is empty when nothing can be done; `code` is the exit status of the command.
     """
 
-    def __init__(self, what: str, mend: str = "", code: int = 1) -> None:
+    def __init__(self, what: str, fix: str = "", code: int = 1) -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.fix = fix
         self.code = code
 
     def __str__(self) -> str:
-        return f"{self.what}\n  {self.mend}" if self.mend else self.what
+        return f"{self.what}\n  {self.fix}" if self.fix else self.what

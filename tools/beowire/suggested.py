@@ -19,10 +19,10 @@ def there(name: str) -> bool:
 
 def lacking(name: str) -> BeowireError:
     if installed.directories() is None:
-        mend = "Call ./beowire of the checkout: it sets up an environment that has it."
+        fix = "Call ./beowire of the checkout: it sets up an environment that has it."
     else:
-        mend = f"Install it: apt-get install python3-{name}"
-    return BeowireError(f"The Python package {name}, which this needs, is not here.", mend)
+        fix = f"Install it: apt-get install python3-{name}"
+    return BeowireError(f"The Python package {name}, which this needs, is not here.", fix)
 
 
 @contextlib.contextmanager

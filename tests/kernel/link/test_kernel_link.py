@@ -266,7 +266,7 @@ def test_the_kernel_complains_of_nothing(guest: Told) -> None:
 
 @pytest.mark.parametrize("name", ["key-none", "key-none-any-link", "key-other"])
 def test_a_programs_key_is_the_nodes(name: str, guest: Told) -> None:
-    """Both fingerprints are told, and the mend."""
+    """Both fingerprints are told, and the fix."""
     said = guest.files[name]
     assert said.startswith("the key of BEOWIRE_KEY is "), said
     nodes = "none" if "none" in name else fingerprint("42" * 32)

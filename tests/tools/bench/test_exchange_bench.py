@@ -182,7 +182,7 @@ def test_the_command(pattern: str, lab: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(NO_NAMESPACES is not None, reason=f"no labs here: {NO_NAMESPACES}")
 def test_mistakes(lab: str) -> None:
-    for words, mend in (
+    for words, fix in (
         (["--types", "float"], "--types"),
         (["--calls", "often"], "--calls"),
         (["--sizes", "many"], "--sizes"),
@@ -191,5 +191,5 @@ def test_mistakes(lab: str) -> None:
     ):
         done = beowire("bench", "exchange", "--lab", lab, *words)
         assert done.status != 0, words
-        assert mend in done.errors
+        assert fix in done.errors
         assert "Traceback" not in done.errors

@@ -100,13 +100,13 @@ def test_a_case_that_is_not_understood(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "mend"),
+    ("words", "fix"),
     [(["--figure", "none"], "blocking-1"), (["--transport", "none"], "raw-all")],
 )
-def test_bad_arguments(words: list[str], mend: str) -> None:
+def test_bad_arguments(words: list[str], fix: str) -> None:
     done = beowire("bench", "kernel", *words)
     assert done.status == 1
-    assert mend in done.errors
+    assert fix in done.errors
 
 
 def record(*whole: int) -> list[dict[str, Any]]:

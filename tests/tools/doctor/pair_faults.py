@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Faults of a pair of nodes in a lab, whose mends a probe has to foretell.
+"""Faults of a pair of nodes in a lab, whose fixes a probe has to foretell.
 
 node1 ---- 200 Mbit/s, 5 ms one way ---- node2
 """
@@ -48,12 +48,12 @@ def made(name: str) -> Iterator[lab.Lab]:
 
 @dataclass(frozen=True)
 class PairFault:
-    """What is planted on which node, and what foretells its mend."""
+    """What is planted on which node, and what foretells its fix."""
 
     check: str
     node: str
     plant: Callable[[], None]
-    mend: Callable[[], None]
+    fix: Callable[[], None]
     metric: str = "bulk"
 
     @property
@@ -139,7 +139,7 @@ def bulk(told: dict[str, Any]) -> float:
 
 @dataclass(frozen=True)
 class Foretold:
-    """How many times faster the mend was to be, and was."""
+    """How many times faster the fix was to be, and was."""
 
     predicted: float
     low: float
@@ -152,11 +152,11 @@ class Foretold:
 
 
 def foretell(made_lab: lab.Lab, fault: PairFault, rounds: int) -> Foretold:
-    """Plants the fault, probes, mends, probes again."""
+    """Plants the fault, probes, fixes, probes again."""
     options = ["--goal", "throughput", "--rounds", str(rounds), "--turn-ms", "100"]
     on(made_lab, fault.node, fault.plant)
     ill = probe(made_lab, *options, "--only", fault.check)
-    on(made_lab, fault.node, fault.mend)
+    on(made_lab, fault.node, fault.fix)
     well = probe(made_lab, *options, "--only", fault.check)
     (gain,) = (
         each

@@ -67,7 +67,7 @@ def _fails_and_passes(made: World, fault: Fault) -> None:
 
 
 def _is_told(done: Examination, name: str) -> None:
-    """The verdict names the finding and how it is mended; a machine gets the same."""
+    """The verdict names the finding and how it is fixed; a machine gets the same."""
     text = report.verdict(done)
     assert f"  {name}" in text
     told = [each for each in report.as_json(done)["outcomes"] if each["check"] == name]

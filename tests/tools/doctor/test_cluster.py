@@ -44,7 +44,7 @@ def told(facts: dict[str, str], **states: str) -> dict[str, Any]:
                 "good": "1",
                 "weight": "severe" if name == "tcp_window" else "slight",
                 "why": "because",
-                "mend": "live",
+                "fix": "live",
                 "changes": [],
                 "advice": "do it",
             }

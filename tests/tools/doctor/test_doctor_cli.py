@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command as an administrator uses it, in a namespace of its own.
 
-Only checks of the namespace's own settings are mended here, and jobs of the machine are hidden by
+Only checks of the namespace's own settings are fixed here, and jobs of the machine are hidden by
 a namespace of processes.
 """
 
@@ -87,7 +87,7 @@ def mtu(made: World) -> int:
     return made.run(read)
 
 
-def test_the_verdict_names_what_is_wrong_why_and_the_mend(made: World) -> None:
+def test_the_verdict_names_what_is_wrong_why_and_the_fix(made: World) -> None:
     made.sysctl("ipv4/tcp_sack", "0")
     made.sysctl("ipv4/tcp_window_scaling", "0")
     answer = doctor(made, "--only", "tcp")
@@ -173,7 +173,7 @@ def test_bad_arguments_are_told(arguments: tuple[str, ...], said: str) -> None:
     assert isinstance(result.exception, BeowireError)
     assert result.exception.code == 2
     assert said in str(result.exception)
-    assert result.exception.mend
+    assert result.exception.fix
 
 
 def test_an_error_is_told_without_a_traceback() -> None:
@@ -183,7 +183,7 @@ def test_an_error_is_told_without_a_traceback() -> None:
     assert "Traceback" not in answer.errors
 
 
-def test_fix_asks_shows_mends_and_undo_puts_back(made: World) -> None:
+def test_fix_asks_shows_fixes_and_undo_puts_back(made: World) -> None:
     def sack() -> str:
         return made.run(_SACK.read_text)
 

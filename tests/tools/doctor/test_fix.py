@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Mends are applied and undone, byte for byte, whatever happens in between."""
+"""Fixes are applied and undone, byte for byte, whatever happens in between."""
 
 import contextlib
 import os
@@ -50,7 +50,7 @@ def _journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def ill() -> Iterator[World]:
-    """The good node with faults that can be mended."""
+    """The good node with faults that can be fixed."""
     with world("latency") as made:
         for name in (*_NAMED, *_RECORDED):
             FAULTS[name].plant(made)
@@ -58,7 +58,7 @@ def ill() -> Iterator[World]:
 
 
 def settings(made: World) -> list[Setting]:
-    """All that mending would change."""
+    """All that fixing would change."""
     return [
         change.setting
         for each in made.examine().findings()
@@ -71,12 +71,12 @@ def values(made: World, which: list[Setting]) -> list[str]:
     return made.run(lambda: [each.read(made.source) for each in which])
 
 
-def mend(made: World, *, interrupting: bool = False) -> list[Step]:
+def repair(made: World, *, interrupting: bool = False) -> list[Step]:
     def act() -> list[Step]:
         done = examine(made.node(), ALL.values(), EXAMINED)
         log = Journal(made.source, "fix")
         with contextlib.closing(log):
-            outcomes = fix.mendable(done, interrupting=interrupting)
+            outcomes = fix.fixable(done, interrupting=interrupting)
             return list(fix.apply(made.source, done.node, outcomes, log))
 
     return made.run(act)
@@ -86,11 +86,11 @@ def undo(made: World, *, force: bool = False) -> list[Step]:
     return made.run(lambda: list(fix.undo(made.source, journal.pending()[0], force=force)))
 
 
-def test_what_is_mended_is_good_and_what_is_undone_is_as_before(ill: World) -> None:
+def test_what_is_fixed_is_good_and_what_is_undone_is_as_before(ill: World) -> None:
     which = settings(ill)
     before = values(ill, which)
     assert {*_NAMED, *_RECORDED} <= ill.found()
-    steps = mend(ill)
+    steps = repair(ill)
     assert {step.result for step in steps} == {Result.DONE}
     assert ill.found() == set()
     assert values(ill, which) != before
@@ -99,19 +99,19 @@ def test_what_is_mended_is_good_and_what_is_undone_is_as_before(ill: World) -> N
     assert journal.pending() == []
 
 
-def test_two_mends_of_one_setting_add_up_and_are_both_undone() -> None:
+def test_two_fixes_of_one_setting_add_up_and_are_both_undone() -> None:
     with world("latency") as made:
         made.sysctl("ipv4/tcp_rmem", "4096 8192 65536")
         setting = FileSetting("/proc/sys/net/ipv4/tcp_rmem")
         before = values(made, [setting])
-        mend(made)
+        repair(made)
         assert made.found() == set()
         undo(made)
         assert values(made, [setting]) == before
 
 
 def _kill_at(made: World, number: int, *, after: bool) -> None:
-    """Mends in a child that is killed at its n-th write, just before or just after it."""
+    """Fixes in a child that is killed at its n-th write, just before or just after it."""
 
     def act() -> None:
         child = os.fork()
@@ -127,7 +127,7 @@ def _kill_at(made: World, number: int, *, after: bool) -> None:
                     os.kill(os.getpid(), signal.SIGKILL)
 
             made.source.before_write = count
-            for _ in fix.apply(made.source, done.node, fix.mendable(done, interrupting=False), log):
+            for _ in fix.apply(made.source, done.node, fix.fixable(done, interrupting=False), log):
                 pass
             os._exit(0)
         os.waitpid(child, 0)
@@ -156,7 +156,7 @@ def test_a_kill_in_the_middle_can_be_undone(number: int, after: bool) -> None:
 def test_a_kill_in_the_middle_of_undoing_can_be_undone(ill: World) -> None:
     which = settings(ill)
     before = values(ill, which)
-    mend(ill)
+    repair(ill)
 
     def begin() -> None:
         steps = fix.undo(ill.source, journal.pending()[0])
@@ -170,7 +170,7 @@ def test_a_kill_in_the_middle_of_undoing_can_be_undone(ill: World) -> None:
 
 
 def test_a_torn_line_is_of_a_change_that_was_not_made(ill: World) -> None:
-    mend(ill)
+    repair(ill)
     past = journal.pending()[0]
     lines = past.path.read_bytes().splitlines(keepends=True)
     past.path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
@@ -179,7 +179,7 @@ def test_a_torn_line_is_of_a_change_that_was_not_made(ill: World) -> None:
 
 @pytest.mark.parametrize("line", [b"{]", b"[" * 100_000], ids=["torn", "deep"])
 def test_a_damaged_journal_is_named(ill: World, line: bytes) -> None:
-    mend(ill)
+    repair(ill)
     past = journal.pending()[0]
     past.path.write_bytes(line + b"\n" + past.path.read_bytes())
     with pytest.raises(BeowireError, match=r"damaged.*no JSON"):
@@ -208,9 +208,9 @@ def test_a_journal_that_cannot_be_used_is_named_and_the_others_are_undone(
 ) -> None:
     which = settings(ill)
     before = values(ill, which)
-    mend(ill)
+    repair(ill)
     ill.sysctl("ipv4/tcp_retries2", "3")
-    mend(ill)
+    repair(ill)
     bad, good = journal.pending()
     spoil(bad.path)
     assert journal.pending() == [good]
@@ -254,7 +254,7 @@ def test_the_old_value_is_on_disk_before_the_change(ill: World) -> None:
         )
 
     ill.source.before_write = look
-    steps = mend(ill)
+    steps = repair(ill)
     assert len(known) == len(steps)
     assert all(known)
 
@@ -265,7 +265,7 @@ def test_what_is_refused_is_named_and_the_rest_goes_on(ill: World) -> None:
             raise OSError(30, "Read-only file system", path)
 
     ill.source.before_write = refuse
-    steps = mend(ill)
+    steps = repair(ill)
     refused = [step for step in steps if step.result is Result.REFUSED]
     assert [step.what for step in refused] == ["tcp.sack: net.ipv4.tcp_sack"]
     assert "read-only file system" in refused[0].said
@@ -273,7 +273,7 @@ def test_what_is_refused_is_named_and_the_rest_goes_on(ill: World) -> None:
 
 
 def test_what_someone_else_changed_since_is_left_unless_forced(ill: World) -> None:
-    mend(ill)
+    repair(ill)
     ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
     left = [step for step in undo(ill) if step.result is Result.LEFT]
     assert [step.what for step in left] == ["net.ipv4.tcp_rmem"]
@@ -283,7 +283,7 @@ def test_what_someone_else_changed_since_is_left_unless_forced(ill: World) -> No
 def test_force_puts_back_what_someone_else_changed(ill: World) -> None:
     setting = FileSetting("/proc/sys/net/ipv4/tcp_rmem")
     before = values(ill, [setting])
-    mend(ill)
+    repair(ill)
     ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
     undo(ill, force=True)
     assert values(ill, [setting]) == before
@@ -317,7 +317,7 @@ def test_without_a_place_for_the_undo_file_nothing_is_changed(
     which = settings(ill)
     before = values(ill, which)
     with pytest.raises(BeowireError, match="Nothing was changed"):
-        mend(ill)
+        repair(ill)
     assert values(ill, which) == before
 
 
@@ -334,7 +334,7 @@ def test_outside_the_first_network_namespace_the_machine_is_left_alone(ill: Worl
     for interrupting in (False, True):
         left = ill.run(partial(fix.left_to_the_machine, done, interrupting=interrupting))
         assert {each.check.name for each in left} == (set() if interrupting else of_machine)
-    assert {step.result for step in mend(ill)} == {Result.DONE}
+    assert {step.result for step in repair(ill)} == {Result.DONE}
     assert ill.good.files == files
     assert ill.found() == of_machine
 
@@ -342,7 +342,7 @@ def test_outside_the_first_network_namespace_the_machine_is_left_alone(ill: Worl
 def test_what_cannot_be_read_is_not_taken_for_gone(
     ill: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mend(ill)
+    repair(ill)
     real = ill.source.text
 
     def deny(path: str) -> str:
@@ -372,30 +372,30 @@ def test_what_vanished_before_its_fix_is_not_called_fixed() -> None:
         assert {step.result for step in made.run(act)} == {Result.GONE}
 
 
-def test_interrupting_mends_are_apart_from_live_ones() -> None:
+def test_interrupting_fixes_are_apart_from_live_ones() -> None:
     with world("latency") as made:
         FAULTS["link.mtu"].plant(made)
         FAULTS["tcp.sack"].plant(made)
         FAULTS["rings.receive"].plant(made)
-        mend(made)
+        repair(made)
         assert made.found() == {"link.mtu", "rings.receive"}
-        mend(made, interrupting=True)
+        repair(made, interrupting=True)
         assert made.found() == set()
 
 
-def test_what_is_only_reported_is_never_mended() -> None:
+def test_what_is_only_reported_is_never_fixed() -> None:
     reported = [name for name in FAULTS if name.startswith(("netfilter", "groups", "accounting"))]
     with world("latency") as made:
         for name in reported:
             FAULTS[name].plant(made)
         files = dict(made.good.files)
-        assert mend(made) == []
-        assert mend(made, interrupting=True) == []
+        assert repair(made) == []
+        assert repair(made, interrupting=True) == []
         assert made.good.files == files
 
 
 def test_a_confirmation_after_the_guard_came_says_so(ill: World) -> None:
-    mend(ill)
+    repair(ill)
     path = journal.pending()[0].path
     assert journal.confirm(path)
     undo(ill)

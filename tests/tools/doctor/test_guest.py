@@ -20,7 +20,7 @@ _HERE = Path(__file__).parent
 @pytest.mark.parametrize(
     ("nic", "boot", "least", "expected"), [("e1000e", BOOT, 38, BOOTED), ("vmxnet3", "", 7, ())]
 )
-def test_faults_of_a_whole_machine_and_of_a_nic_are_found_mended_and_taken_back(
+def test_faults_of_a_whole_machine_and_of_a_nic_are_found_fixed_and_taken_back(
     tmp_path: Path, nic: str, boot: str, least: int, expected: tuple[str, ...]
 ) -> None:
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Trials of mends on a recorded node, with a ping-pong whose figures follow the settings: what
+"""Trials of fixes on a recorded node, with a ping-pong whose figures follow the settings: what
 helps is kept, what does nothing or harm goes back, whatever an earlier trial kept."""
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A probe of a pair of nodes: what it measures, what it foretells, what trials of mends keep."""
+"""A probe of a pair of nodes: what it measures, what it foretells, what trials of fixes keep."""
 
 import contextlib
 import json
@@ -98,7 +98,7 @@ def scripts(made: lab.Lab) -> list[str]:
         for number, fault in enumerate(FAULTS)
     ],
 )
-def test_what_a_mend_brings_is_foretold(line: lab.Lab, fault: PairFault) -> None:
+def test_what_a_fix_brings_is_foretold(line: lab.Lab, fault: PairFault) -> None:
     found = pair_faults.foretell(line, fault, 3)
     print(f"fault={fault.check} {found} error={found.error:+.3f}")
     assert found.brought > 2
@@ -143,7 +143,7 @@ def test_a_probe_tells_all_that_it_promises(line: lab.Lab) -> None:
 
 
 def test_a_trial_keeps_what_helps_and_takes_back_what_does_not(ill: lab.Lab) -> None:
-    # Chance is in what a trial promises: with four series of eight rounds, one mend in 64 that does
+    # Chance is in what a trial promises: with four series of eight rounds, one fix in 64 that does
     # nothing is taken for a help or for a harm. Twice in a row is none. What lets far more be under
     # way helps in every round; no chance there. (test_keep.py has trials without chance.)
     for _ in range(2):
@@ -163,7 +163,7 @@ def test_a_trial_keeps_what_helps_and_takes_back_what_does_not(ill: lab.Lab) -> 
     assert stamps == "0"
 
 
-def test_ctrl_c_in_a_trial_leaves_nothing_that_undo_does_not_mend(ill: lab.Lab) -> None:
+def test_ctrl_c_in_a_trial_leaves_nothing_that_undo_does_not_fix(ill: lab.Lab) -> None:
     process = subprocess.Popen(
         [*beowire_cli.COMMAND, *fix_words(ill)],
         stdout=subprocess.PIPE,

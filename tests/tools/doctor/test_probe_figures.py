@@ -133,7 +133,7 @@ def told(*here: dict[str, object], there: tuple[dict[str, object], ...] = ()) ->
     return Told(1500, {HERE: list(here), THERE: list(there)}, {HERE: buffers, THERE: buffers})
 
 
-def test_a_small_window_is_mended_up_to_the_line() -> None:
+def test_a_small_window_is_fixed_up_to_the_line() -> None:
     small = outcome("buffers.tcp_receive", net__ipv4__tcp_rmem="4096 131072 268435456")
     found = headroom.predict(slow_pair(3e6, 25e6), told(there=(small,)), 8)
     (gain,) = found.gains
@@ -155,7 +155,7 @@ def test_a_window_that_the_path_does_not_fill_is_not_the_reason() -> None:
     assert found.gains == []
 
 
-def test_of_two_windows_one_mend_brings_little_and_both_bring_the_line() -> None:
+def test_of_two_windows_one_fix_brings_little_and_both_bring_the_line() -> None:
     receive = outcome("buffers.tcp_receive", net__ipv4__tcp_rmem="4096 131072 268435456")
     send = outcome("buffers.tcp_send", net__ipv4__tcp_wmem="4096 16384 268435456")
     found = headroom.predict(slow_pair(3e6, 25e6), told(send, there=(receive,)), 8)

@@ -269,16 +269,16 @@ def test_a_lab_that_is_not_there_names_those_that_are(
     monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
     with pytest.raises(BeowireError) as caught:
         up.down("nolab")
-    assert (caught.value.what, caught.value.mend) == ("There is no lab nolab.", "There is none.")
+    assert (caught.value.what, caught.value.fix) == ("There is no lab nolab.", "There is none.")
     for name in ("one", "two"):
         (tmp_path / "labs" / name).mkdir(parents=True)
         (tmp_path / "labs" / name / "lab.json").write_text("{}")
     with pytest.raises(BeowireError) as caught:
         up.down("nolab")
-    assert caught.value.mend == "There are one, two."
+    assert caught.value.fix == "There are one, two."
     with pytest.raises(BeowireError) as caught:
         lab.load("nolab")
-    assert caught.value.mend == "There are one, two; make it: ./beowire lab up nolab --nodes 2"
+    assert caught.value.fix == "There are one, two; make it: ./beowire lab up nolab --nodes 2"
 
 
 def test_labs_that_cannot_be_listed_are_not_none(

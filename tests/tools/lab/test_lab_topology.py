@@ -74,7 +74,7 @@ def refused(*arguments: str) -> str:
     """The error of a command of `beowire lab` that must fail."""
     with pytest.raises(BeowireError) as error:
         typer.main.get_command(cli.app)(list(arguments), standalone_mode=False)
-    assert error.value.mend
+    assert error.value.fix
     return " ".join(str(error.value).split())
 
 
@@ -282,7 +282,7 @@ def test_netem_is_used_where_the_kernel_has_it_and_else_missed(two_nodes: lab.La
         return
     with pytest.raises(BeowireError, match="no netem") as missed:
         lab_of(name, text)
-    assert "beowire-link" in missed.value.mend
+    assert "beowire-link" in missed.value.fix
     assert traces(name) == []
 
 

@@ -237,7 +237,7 @@ def test_more_ranks_than_cores_are_refused() -> None:
     found = basis.find(cores + 1, 1, None, 0, False)
     assert not found.fits
     assert f"{cores + 1} ranks on the {cores} cores" in found.text
-    assert "--lab" in found.mend
+    assert "--lab" in found.fix
     assert not basis.find(cores, 2, None, 0, False).fits
 
 
@@ -282,7 +282,7 @@ def test_limits_beyond_the_machine_are_none(limited: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(quota, "told", lambda _: each)
     found = basis.find(2, 1, limited, 0, False)
     assert not found.fits
-    assert "exceed the machine" in found.mend
+    assert "exceed the machine" in found.fix
 
 
 def test_what_was_measured_unfit_is_not_fitted(tmp_path: Path) -> None:

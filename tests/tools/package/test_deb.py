@@ -53,11 +53,11 @@ def test_why_a_build_failed(tmp_path: Path) -> None:
     log.write_text("dpkg-checkbuilddeps: error: Unmet build dependencies: a-dev b (>= 1.0)\n")
     failed = deb._failed(log)
     assert "others that are not here: a-dev b (>= 1.0)" in failed.what
-    assert failed.mend.endswith("apt-get install a-dev b")
+    assert failed.fix.endswith("apt-get install a-dev b")
     log.write_text("one\ntwo\n")
     failed = deb._failed(log)
     assert str(log) in failed.what
-    assert "two" in failed.mend
+    assert "two" in failed.fix
 
 
 def test_only_ours_are_replaced(tmp_path: Path) -> None:

@@ -279,5 +279,5 @@ def test_the_lines_are_for_a_shell_and_for_apt(packages: Path, tmp_path: Path) -
 def test_no_packages(tmp_path: Path) -> None:
     with pytest.raises(BeowireError) as refused:
         make(tmp_path / "repository", tmp_path)
-    assert "package deb" in refused.value.mend
+    assert "package deb" in refused.value.fix
     assert not os.path.lexists(tmp_path / "repository")

@@ -52,9 +52,9 @@ def test_why_a_build_failed(tmp_path: Path) -> None:
     )
     failed = rpm.failed(log)
     assert failed.what.endswith("that are not here: meson >= 1.0.")
-    assert "dnf builddep" in failed.mend
+    assert "dnf builddep" in failed.fix
     log.write_text("one\ntwo\n")
-    assert "two" in rpm.failed(log).mend
+    assert "two" in rpm.failed(log).fix
 
 
 def test_only_ours_are_replaced(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_an_mpi_without_libfabric_is_refused(
     lacking = mpi.find(str(installed(tmp_path / "without", says, **{tool: without})))
     with pytest.raises(BeowireError, match="has no libfabric") as caught:
         lacking.check_libfabric()
-    assert "--mpi DIR" in caught.value.mend
+    assert "--mpi DIR" in caught.value.fix
 
 
 WORKS_ALONE = """case $LD_LIBRARY_PATH in
@@ -139,7 +139,7 @@ def test_a_launcher_that_does_not_start(content: bytes, mode: int, tmp_path: Pat
     launcher.chmod(mode)
     with pytest.raises(BeowireError, match="cannot be executed") as caught:
         mpi.find(str(tmp_path))
-    assert "--mpi" in caught.value.mend
+    assert "--mpi" in caught.value.fix
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_program_of_another_mpi_is_refused(
     for words in ([path], ["nice", "-n", "5", path], ["sh", "-c", path]):
         with pytest.raises(BeowireError, match=f"pi.* was built with .*{library}") as caught:
             found.check_program(words)
-        assert "Give --mpi " in caught.value.mend
+        assert "Give --mpi " in caught.value.fix
     own = path.removesuffix(".mpich") if says == OPENMPI_4 else f"{path}.mpich"
     for words in (
         [own],
@@ -186,7 +186,7 @@ def test_families_in_what_ldd_says(
     assert sorted(mpi._linked_families(Path(sys.executable), "")) == families
 
 
-def test_the_command_names_the_mend() -> None:
+def test_the_command_names_the_fix() -> None:
     arguments = ["--hosts", "a,b", "-n", "2", "--transport", "tcp", "--mpi", "/nowhere"]
     answer = beowire("run", *arguments, "--", "true")
     assert answer.status == 1

@@ -104,7 +104,7 @@ def test_priorities_are_checked_against_limits(known: dict[str, Machine]) -> Non
         asked = placing.Asked("near", placing.priority(refused))
         with pytest.raises(BeowireError, match=why) as error:
             placing.placed(job(), HOSTS, asked)
-        assert "limits.conf" in error.value.mend
+        assert "limits.conf" in error.value.fix
 
 
 def test_a_niceness_is_absolute(known: dict[str, Machine]) -> None:

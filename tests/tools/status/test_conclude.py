@@ -183,10 +183,10 @@ def test_a_stopped_rank_comes_first() -> None:
         {1: process(1, state="T")},
     )
     assert said.cause == "stopped"
-    assert "kill -CONT 101 on node1" in said.mend
+    assert "kill -CONT 101 on node1" in said.fix
     said = conclusion([endpoint(0), endpoint(1)], {1: process(1, frozen=True)})
     assert said.cause == "stopped"
-    assert "control group" in said.mend
+    assert "control group" in said.fix
 
 
 def test_a_rank_that_is_gone() -> None:

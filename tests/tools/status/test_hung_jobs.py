@@ -125,7 +125,7 @@ def test_sends_that_wait_for_one_another(three_nodes: lab.Lab, library: str) -> 
             (0, 1),
             (1, 0),
         }
-        assert "MPI_Sendrecv" in told["conclusion"]["mend"]
+        assert "MPI_Sendrecv" in told["conclusion"]["fix"]
 
 
 def test_a_stopped_rank(three_nodes: lab.Lab) -> None:
@@ -137,7 +137,7 @@ def test_a_stopped_rank(three_nodes: lab.Lab) -> None:
             told = job.look()
             assert told["conclusion"]["cause"] == "stopped"
             assert f"rank 1 (process {pid} on node2)" in told["conclusion"]["says"]
-            assert f"kill -CONT {pid} on node2" in told["conclusion"]["mend"]
+            assert f"kill -CONT {pid} on node2" in told["conclusion"]["fix"]
             words = ["--timeout", str(PATIENCE_S)]
             shown = beowire("status", "--job", str(job.pid), *words).output
             assert f"Likely cause: rank 1 (process {pid} on node2) is stopped" in shown

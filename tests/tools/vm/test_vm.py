@@ -308,7 +308,7 @@ def test_hardware_is_used_where_it_works(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "mend"),
+    ("arguments", "fix"),
     [
         (["--kernel", "0.0-none", "--", "true"], "apt-get update"),
         (["--share", "/no/such/directory", "--", "true"], "--share"),
@@ -320,10 +320,10 @@ def test_hardware_is_used_where_it_works(
         (["--console", "/no/such/file", "--", "true"], "cannot be written"),
     ],
 )
-def test_bad_arguments(arguments: list[str], mend: str) -> None:
+def test_bad_arguments(arguments: list[str], fix: str) -> None:
     done = beowire("vm", *arguments)
     assert done.status != 0
-    assert mend in done.errors
+    assert fix in done.errors
 
 
 @pytest.mark.parametrize(

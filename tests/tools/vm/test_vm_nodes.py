@@ -42,7 +42,7 @@ def test_distances_are_those_of_a_ring() -> None:
 
 
 def test_what_a_guest_is_too_small_for_is_refused() -> None:
-    for guest, mend in (
+    for guest, fix in (
         (Guest(["true"], cpus=2, nodes=4), "--cpus 4"),
         (Guest(["true"], cpus=4, memory_mb=255, nodes=4), "--memory 256"),
         (Guest(["true"], nodes=9), "--numa 1 to 8"),
@@ -50,7 +50,7 @@ def test_what_a_guest_is_too_small_for_is_refused() -> None:
     ):
         with pytest.raises(BeowireError) as error:
             nodes.arguments(guest)
-        assert mend in f"{error.value} {error.value.mend}"
+        assert fix in f"{error.value} {error.value.fix}"
 
 
 def test_the_command_line_names_what_is_missing() -> None:

@@ -260,7 +260,7 @@ def test_no_guest_waits_for_one_that_has_ended_and_the_worst_exit_status_counts(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "mend"),
+    ("arguments", "fix"),
     [
         (["--guests", "2", "--icount", "--", "true"], "Leave out"),
         (["--guests", "2", "--bare", "--", "true"], "Leave out"),
@@ -268,7 +268,7 @@ def test_no_guest_waits_for_one_that_has_ended_and_the_worst_exit_status_counts(
         (["--guests", "2", "--nic", "tin-can", "--", "true"], "e1000e"),
     ],
 )
-def test_bad_arguments(arguments: list[str], mend: str) -> None:
+def test_bad_arguments(arguments: list[str], fix: str) -> None:
     done = beowire("vm", *arguments)
     assert done.status != 0
-    assert mend in done.errors
+    assert fix in done.errors

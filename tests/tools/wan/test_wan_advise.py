@@ -317,7 +317,7 @@ def test_what_is_asked_must_be_clear_and_the_profiles(tmp_path: Path) -> None:
     book(path, 0.02).write()
     with pytest.raises(BeowireError, match="Which line") as refused:
         cli.advise(path, link="delay=1ms", hosts="a,b")
-    assert "Give one of" in refused.value.mend
+    assert "Give one of" in refused.value.fix
     with pytest.raises(BeowireError, match="was measured otherwise: program"):
         cli.advise(path, ["/bin/true"], link="delay=1ms")
     made = book(path)

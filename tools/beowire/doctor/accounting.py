@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of monitoring, accounting and control groups [A8]: reported, never fixed."""
 
-from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
+from beowire.doctor.check import Bad, Check, Fix, Good, NotApplicable, Sure, Verdict, Weight
 from beowire.doctor.node import Node
 from beowire.doctor.processes import jobs, named
 from beowire.doctor.rules import exactly, sysctl
@@ -116,7 +116,7 @@ CHECKS = (
         reads=(_OWN, *(f"{_ROOT}/*/cpu.{each}" for each in ("max", "cfs_quota_us", "stat"))),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_quota,
     ),
     Check(
@@ -127,7 +127,7 @@ CHECKS = (
         reads=(_OWN, f"{_ROOT}/*/memory.high", f"{_ROOT}/*/memory.limit_in_bytes"),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_memory,
     ),
     Check(
@@ -138,7 +138,7 @@ CHECKS = (
         reads=("/proc/*/comm",),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_audit,
     ),
     Check(
@@ -149,7 +149,7 @@ CHECKS = (
         reads=("/proc/pressure/cpu",),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_pressure,
     ),
     *(
@@ -162,7 +162,7 @@ CHECKS = (
             sources=("[A8]", _SYSCTL),
             sure=Sure.DOCUMENTED,
             weight=Weight.SLIGHT,
-            mend=Mend.REPORT,
+            fix=Fix.REPORT,
         )
         for name, setting, title, why in (
             (
@@ -193,7 +193,7 @@ CHECKS = (
         reads=("/proc/*/environ", "/proc/*/maps", "/proc/*/stat"),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_priority,
     ),
 )

@@ -36,7 +36,7 @@ class Sure(enum.StrEnum):
     """Common practice; measure before and after."""
 
 
-class Mend(enum.StrEnum):
+class Fix(enum.StrEnum):
     """What applying the fix does to the node."""
 
     LIVE = "live"
@@ -107,7 +107,7 @@ class Check:
     """Files and netlink requests, with IFACE for the interface."""
     sure: Sure
     weight: Weight
-    mend: Mend
+    fix: Fix
     goals: frozenset[Goal] = field(default=ALL_GOALS)
     of_peer: bool = False
     """Judges the path to the node's peer; there is nothing to judge without one."""

@@ -5,8 +5,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -69,7 +69,7 @@ CHECKS = (
         reads=(CURRENT, f"{_SOURCE}/available_clocksource"),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_source,
     ),
     Check(
@@ -80,7 +80,7 @@ CHECKS = (
         reads=("adjtimex(2)",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_synchronized,
     ),
     Check(
@@ -91,7 +91,7 @@ CHECKS = (
         reads=("adjtimex(2)",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_offset,
     ),
 )

@@ -97,7 +97,7 @@ def _chosen(lab: str | None, nodes: str | None, hostfile: Path | None, ssh: str)
     try:
         return choose_cluster(lab, nodes, hostfile, ssh, "")
     except BeowireError as error:
-        raise BeowireError(error.what, error.mend.replace("--hosts", "-w"), TROUBLE) from error
+        raise BeowireError(error.what, error.fix.replace("--hosts", "-w"), TROUBLE) from error
 
 
 def _tell_failed(answers: "Answers") -> None:
@@ -138,7 +138,7 @@ def _verdict(
         lines.append(f"  {subject}: {who}{mark}")
         lines.append(_wrapped(f"{' / '.join(finding.read[:3])}; good is {finding.good}", 6))
         lines.append(_wrapped(finding.why, 6))
-        lines.append(_wrapped(finding.mend, 6))
+        lines.append(_wrapped(finding.fix, 6))
     end = f"{counted(len(found), 'finding')}, {counted(len(different), 'difference')}"
     if double:
         end += f", {counted(len(double), 'address', 'addresses')} of more than one node"

@@ -7,8 +7,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -98,7 +98,7 @@ def _coalescing(name: str, **rest: object) -> Check:
         name=f"coalescing.{name}",
         sources=("[D5]", "kernel: networking/ethtool-netlink.rst"),
         reads=("ethtool netlink COALESCE_GET",),
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         **rest,  # type: ignore[arg-type]
     )
 

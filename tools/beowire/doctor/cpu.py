@@ -6,8 +6,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -145,7 +145,7 @@ CHECKS = (
         reads=(f"{_CPU}/cpufreq/policy*/scaling_governor",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_governor,
     ),
     Check(
@@ -156,7 +156,7 @@ CHECKS = (
         reads=(f"{_CPU}/cpufreq/policy*/energy_performance_preference",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_preference,
     ),
     Check(
@@ -170,7 +170,7 @@ CHECKS = (
         ),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_limit,
     ),
     Check(
@@ -181,7 +181,7 @@ CHECKS = (
         reads=(f"{_CPU}/intel_pstate/no_turbo", f"{_CPU}/cpufreq/boost"),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_boost,
     ),
     Check(
@@ -192,7 +192,7 @@ CHECKS = (
         reads=(f"{_CPU}/cpu*/cpuidle/state*/latency", f"{_CPU}/cpu*/cpuidle/state*/disable"),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         goals=LATENCY,
         look=_sleep,
     ),
@@ -204,7 +204,7 @@ CHECKS = (
         reads=(f"{_CPU}/cpu*/thermal_throttle/core_throttle_count",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_throttled,
     ),
     Check(
@@ -215,7 +215,7 @@ CHECKS = (
         reads=("/proc/stat",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_stolen,
     ),
     Check(
@@ -226,7 +226,7 @@ CHECKS = (
         reads=(f"{_CPU}/online", f"{_CPU}/present"),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_offline,
     ),
 )

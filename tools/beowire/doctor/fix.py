@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from beowire.doctor import journal
-from beowire.doctor.check import Change, Mend
+from beowire.doctor.check import Change, Fix
 from beowire.doctor.examine import Examination, Outcome, State, choose, judge
 from beowire.doctor.journal import Entry, Journal, Past
 from beowire.doctor.node import Node
@@ -39,7 +39,7 @@ class Step:
     said: str
 
 
-def mendable(done: Examination, *, interrupting: bool) -> list[Outcome]:
+def fixable(done: Examination, *, interrupting: bool) -> list[Outcome]:
     """The findings that the doctor can fix itself: live ones, or those that interrupt a link."""
     return [each for each in _changing(done, interrupting) if not _beyond(done, each)]
 
@@ -52,11 +52,11 @@ def left_to_the_machine(done: Examination, *, interrupting: bool) -> list[Outcom
 
 
 def _changing(done: Examination, interrupting: bool) -> list[Outcome]:
-    wanted = Mend.INTERRUPTS if interrupting else Mend.LIVE
+    wanted = Fix.INTERRUPTS if interrupting else Fix.LIVE
     return [
         each
         for each in done.findings()
-        if each.bad and each.bad.changes and each.check.mend is wanted
+        if each.bad and each.bad.changes and each.check.fix is wanted
     ]
 
 

@@ -90,8 +90,8 @@ def fix_(
     done = examine.examine(node, checks(only), interface or ())
     for trouble in done.troubles:
         note(trouble)
-    outcomes = fix.mendable(done, interrupting=interrupting)
-    others = len(fix.mendable(done, interrupting=not interrupting))
+    outcomes = fix.fixable(done, interrupting=interrupting)
+    others = len(fix.fixable(done, interrupting=not interrupting))
     if others:
         kind = "does not interrupt" if interrupting else "interrupts"
         how = "without" if interrupting else "by"

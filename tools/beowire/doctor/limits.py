@@ -8,8 +8,8 @@ from beowire.doctor.check import (
     LATENCY,
     Bad,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -53,7 +53,7 @@ CHECKS = tuple(
         reads=(_LIMITS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         goals=goals,
         look=partial(_limit, name, least, item),
     )

@@ -9,8 +9,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -193,7 +193,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_carrier,
     ),
     Check(
@@ -204,7 +204,7 @@ CHECKS = (
         reads=("rtnetlink RTM_GETADDR",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_address,
     ),
     Check(
@@ -216,7 +216,7 @@ CHECKS = (
         reads=(_NETLINK + "LINKMODES_GET",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_speed,
     ),
     Check(
@@ -227,7 +227,7 @@ CHECKS = (
         reads=(_NETLINK + "LINKMODES_GET",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_duplex,
     ),
     Check(
@@ -239,7 +239,7 @@ CHECKS = (
         reads=(_NETLINK + "LINKMODES_GET",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.INTERRUPTS,
+        fix=Fix.INTERRUPTS,
         look_at=_autoneg,
     ),
     Check(
@@ -250,7 +250,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.MEASURED,
         weight=Weight.COSTLY,
-        mend=Mend.INTERRUPTS,
+        fix=Fix.INTERRUPTS,
         goals=CLUSTER,
         look_at=_mtu,
     ),
@@ -262,7 +262,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_damage,
     ),
     Check(
@@ -273,7 +273,7 @@ CHECKS = (
         reads=("/sys/class/net/IFACE/carrier_down_count", "/proc/uptime"),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_flaps,
     ),
     Check(
@@ -285,7 +285,7 @@ CHECKS = (
         reads=(_NETLINK + "PAUSE_GET",),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
-        mend=Mend.INTERRUPTS,
+        fix=Fix.INTERRUPTS,
         goals=LATENCY,
         look_at=_pause,
     ),
@@ -297,7 +297,7 @@ CHECKS = (
         reads=(_NETLINK + "EEE_GET",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.INTERRUPTS,
+        fix=Fix.INTERRUPTS,
         look_at=_eee,
     ),
     Check(
@@ -313,7 +313,7 @@ CHECKS = (
         ),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_pcie,
     ),
     Check(
@@ -324,7 +324,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look_at=_queue_length,
     ),
     Check(
@@ -335,7 +335,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_xdp,
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of how a link is used: whose frames it takes, whom it asks, what it drops."""
 
-from beowire.doctor.check import Bad, Check, Good, Mend, Sure, Verdict, Weight
+from beowire.doctor.check import Bad, Check, Fix, Good, Sure, Verdict, Weight
 from beowire.doctor.node import Interface, Node
 
 _LINKS = "rtnetlink RTM_GETLINK"
@@ -57,7 +57,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_arp,
     ),
     Check(
@@ -68,7 +68,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_promiscuous,
     ),
     Check(
@@ -79,7 +79,7 @@ CHECKS = (
         reads=("rtnetlink RTM_GETNEIGH", _LINKS),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_unique,
     ),
     Check(
@@ -90,7 +90,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.RULE,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_dropped,
     ),
 )

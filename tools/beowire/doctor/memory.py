@@ -6,8 +6,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -106,7 +106,7 @@ CHECKS = (
         reads=(f"{_HUGE}/enabled",),
         sure=Sure.MEASURED,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_huge,
     ),
     Check(
@@ -117,7 +117,7 @@ CHECKS = (
         reads=(f"{_HUGE}/defrag",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         goals=LATENCY,
         look=_defragmentation,
     ),
@@ -129,7 +129,7 @@ CHECKS = (
         reads=("/proc/sys/kernel/numa_balancing", "/sys/devices/system/node/online"),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_balancing,
     ),
     Check(
@@ -140,7 +140,7 @@ CHECKS = (
         reads=("/proc/sys/vm/zone_reclaim_mode",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_reclaim,
     ),
     Check(
@@ -151,7 +151,7 @@ CHECKS = (
         reads=("/proc/meminfo",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_swapped,
     ),
     Check(
@@ -162,7 +162,7 @@ CHECKS = (
         reads=("/sys/devices/system/node/node*/meminfo",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_uneven,
     ),
     Check(
@@ -173,7 +173,7 @@ CHECKS = (
         reads=(_SWAPPINESS, "/proc/meminfo"),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_swappiness,
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of netfilter [A8]. It guards the node: what is found is reported and never fixed."""
 
-from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
+from beowire.doctor.check import Bad, Check, Fix, Good, NotApplicable, Sure, Verdict, Weight
 from beowire.doctor.node import Node
 
 _CONNTRACK = "kernel: networking/nf_conntrack-sysctl.rst"
@@ -56,7 +56,7 @@ CHECKS = (
         reads=("netfilter netlink NFT_MSG_GETTABLE, NFT_MSG_GETRULE", _LEGACY),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_rules,
     ),
     Check(
@@ -67,7 +67,7 @@ CHECKS = (
         reads=(_COUNT,),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_tracking,
     ),
     Check(
@@ -78,7 +78,7 @@ CHECKS = (
         reads=(_COUNT, _MOST),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_room,
     ),
     Check(
@@ -89,7 +89,7 @@ CHECKS = (
         reads=(_BRIDGE,),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_bridged,
     ),
 )

@@ -8,8 +8,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -139,7 +139,7 @@ CHECKS = (
             reads=("ethtool netlink FEATURES_GET",),
             sure=Sure.DOCUMENTED,
             weight=weight,
-            mend=Mend.LIVE,
+            fix=Fix.LIVE,
             look_at=partial(_on, features),
         )
         for name, features, title, why, source, weight in _FEATURES
@@ -152,7 +152,7 @@ CHECKS = (
         reads=("ethtool netlink FEATURES_GET",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         goals=LATENCY,
         look_at=_lro,
     ),
@@ -165,7 +165,7 @@ CHECKS = (
             reads=("rtnetlink RTM_GETLINK",),
             sure=Sure.DOCUMENTED,
             weight=Weight.SLIGHT,
-            mend=Mend.LIVE,
+            fix=Fix.LIVE,
             look_at=partial(_largest, attribute),
         )
         for name, attribute, done in (
@@ -181,7 +181,7 @@ CHECKS = (
         reads=("rtnetlink RTM_GETLINK",),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look_at=_segments,
     ),
 )

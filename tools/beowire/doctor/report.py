@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 from beowire import __version__
-from beowire.doctor.check import Change, Check, Mend, Weight
+from beowire.doctor.check import Change, Check, Fix, Weight
 from beowire.doctor.examine import Examination, Outcome, State
 from beowire.doctor.facts import facts
 from beowire.doctor.node import Interface, Node
@@ -42,7 +42,7 @@ def _wrapped(text: str, indent: int) -> str:
     )
 
 
-def mend_lines(outcome: Outcome) -> list[str]:
+def fix_lines(outcome: Outcome) -> list[str]:
     """How a finding is fixed, in lines."""
     assert outcome.bad is not None
     lines = []
@@ -89,9 +89,9 @@ def verdict(done: Examination, *, verbose: bool = False) -> str:
             lines += ["", weight.name.capitalize()]
         lines.append(f"  {each.subject}: {each.said}; good is {each.bad.good}")
         lines.append(_wrapped(each.check.why, 6))
-        mend = each.check.mend
-        for number, text in enumerate(mend_lines(each)):
-            mark = f"{mend}: " if number == 0 else ""
+        fix = each.check.fix
+        for number, text in enumerate(fix_lines(each)):
+            mark = f"{fix}: " if number == 0 else ""
             lines.append(_wrapped(f"{mark}{text}", 6))
     lines.append("")
     if verbose:
@@ -132,10 +132,10 @@ def _summary(done: Examination) -> str:
 def explained(check: Check) -> str:
     """All about a check."""
     kinds = {
-        Mend.LIVE: "live: takes effect at once, nothing is disturbed",
-        Mend.INTERRUPTS: "the link may be down for seconds",
-        Mend.REBOOT: "by hand; takes effect after a reboot",
-        Mend.REPORT: "by hand; the doctor reports and leaves it alone",
+        Fix.LIVE: "live: takes effect at once, nothing is disturbed",
+        Fix.INTERRUPTS: "the link may be down for seconds",
+        Fix.REBOOT: "by hand; takes effect after a reboot",
+        Fix.REPORT: "by hand; the doctor reports and leaves it alone",
     }
     rows = (
         ("matters", check.why),
@@ -144,7 +144,7 @@ def explained(check: Check) -> str:
         ("source", "; ".join(check.sources)),
         ("sure", str(check.sure)),
         ("costs", Weight(check.weight).name.lower()),
-        ("mend", kinds[check.mend]),
+        ("fix", kinds[check.fix]),
     )
     lines = [f"{check.name}: {check.title}"]
     for name, text in rows:
@@ -198,7 +198,7 @@ def rows(done: Examination) -> list[dict[str, Any]]:
             "weight": each.weight.name.lower() if each.bad else None,
             "read": each.said,
             "good": each.bad.good if each.bad else None,
-            "mend": str(each.check.mend) if each.bad else None,
+            "fix": str(each.check.fix) if each.bad else None,
         }
         for each in [*found, *rest]
     ]
@@ -231,7 +231,7 @@ def _outcome(each: Outcome) -> dict[str, Any]:
             "why": each.check.why,
             "sources": list(each.check.sources),
             "sure": str(each.check.sure),
-            "mend": str(each.check.mend),
+            "fix": str(each.check.fix),
             "advice": each.bad.advice,
             "changes": [
                 {

@@ -8,8 +8,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -72,7 +72,7 @@ CHECKS = (
             reads=("ethtool netlink RINGS_GET",),
             sure=Sure.RULE,
             weight=weight,
-            mend=Mend.INTERRUPTS,
+            fix=Fix.INTERRUPTS,
             look_at=partial(_ring, side),
         )
         for name, side, why, weight in (
@@ -93,7 +93,7 @@ CHECKS = (
         reads=("rtnetlink RTM_GETLINK",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_lost,
     ),
     Check(
@@ -104,7 +104,7 @@ CHECKS = (
         reads=("ethtool netlink RINGS_GET",),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
-        mend=Mend.INTERRUPTS,
+        fix=Fix.INTERRUPTS,
         goals=THROUGHPUT,
         look_at=_header_split,
     ),

@@ -9,8 +9,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     NotApplicable,
     Sure,
     Verdict,
@@ -133,7 +133,7 @@ CHECKS = (
         reads=("ICMP echo that must not be cut",),
         sure=Sure.MEASURED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         of_peer=True,
         look=_path_mtu,
     ),
@@ -145,7 +145,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_bridge,
     ),
     Check(
@@ -156,7 +156,7 @@ CHECKS = (
         reads=(_LINKS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_tunnel,
     ),
     Check(
@@ -167,7 +167,7 @@ CHECKS = (
         reads=(_PACKET_SOCKETS,),
         sure=Sure.MEASURED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_taps,
     ),
     sysctl(
@@ -179,7 +179,7 @@ CHECKS = (
         sources=("[A5]", _IP_SYSCTL),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
     ),
     Check(
         name="path.answers",
@@ -189,7 +189,7 @@ CHECKS = (
         reads=(_LINKS, f"{_CONF}/*/arp_ignore"),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_answers_for_others,
     ),
     Check(
@@ -200,7 +200,7 @@ CHECKS = (
         reads=(_LINKS, f"{_CONF}/*/rp_filter"),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_return_path,
     ),
     sysctl(

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from beowire.doctor.check import ALL_GOALS, Bad, Change, Check, Good, Mend, Sure, Verdict, Weight
+from beowire.doctor.check import ALL_GOALS, Bad, Change, Check, Fix, Good, Sure, Verdict, Weight
 from beowire.doctor.node import Goal, Malformed, Node
 from beowire.doctor.setting import FileSetting, Setting
 
@@ -81,7 +81,7 @@ def sysctl(
     sources: tuple[str, ...],
     sure: Sure,
     weight: Weight,
-    mend: Mend = Mend.LIVE,
+    fix: Fix = Fix.LIVE,
     goals: frozenset[Goal] = ALL_GOALS,
 ) -> Check:
     """The check that one sysctl, by its dotted name, holds a rule."""
@@ -89,7 +89,7 @@ def sysctl(
 
     def look(node: Node) -> Verdict:
         found = judged(node, FileSetting(path), rule(node) if callable(rule) else rule)
-        if isinstance(found, Bad) and mend is Mend.REPORT:
+        if isinstance(found, Bad) and fix is Fix.REPORT:
             (change,) = found.changes
             advice = f"If nobody needs it: {change.setting.command(change.new)}"
             return Bad(found.read, found.good, advice=advice)
@@ -103,7 +103,7 @@ def sysctl(
         reads=(path,),
         sure=sure,
         weight=weight,
-        mend=mend,
+        fix=fix,
         goals=goals,
         look=look,
     )

@@ -45,7 +45,7 @@ def _outcome(value: Any) -> bool:
 
 def _finding(value: dict[str, Any]) -> bool:
     return (
-        _has_texts(value, "good why mend advice")
+        _has_texts(value, "good why fix advice")
         and value.get("weight") in WEIGHTS
         and _list(value.get("changes"), lambda change: _has_texts(change, "command"))
     )

@@ -128,7 +128,7 @@ class Measurer:
                 try:
                     self._count(turn, transport)
                 except BeowireError as error:
-                    if error.mend:  # not even the waiting side could be started
+                    if error.fix:  # not even the waiting side could be started
                         raise
                     way = f"from {self.pair.peer}" if turn.back else f"to {self.pair.peer}"
                     if transport == "tcp" and not turn.buffer:

@@ -7,8 +7,8 @@ from beowire.doctor.check import (
     Bad,
     Change,
     Check,
+    Fix,
     Good,
-    Mend,
     Sure,
     Verdict,
     Weight,
@@ -139,7 +139,7 @@ CHECKS = (
         reads=(_CONGESTION, _AVAILABLE, _ALLOWED),
         sure=Sure.RULE,
         weight=Weight.COSTLY,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_congestion,
     ),
     sysctl(
@@ -247,7 +247,7 @@ CHECKS = (
         reads=("/proc/sys/net/ipv4/ip_local_port_range",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.LIVE,
+        fix=Fix.LIVE,
         look=_ports,
     ),
     sysctl(

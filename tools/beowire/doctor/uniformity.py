@@ -46,7 +46,7 @@ class Finding:
     """What was read, the most common first."""
     good: str
     why: str
-    mend: str
+    fix: str
 
     @property
     def differs(self) -> bool:
@@ -133,5 +133,5 @@ def _finding(key: tuple[str, str], outcomes: dict[str, Told], of: int) -> Findin
         read=tuple(text for text, _ in read.most_common()),
         good=first["good"],
         why=first["why"],
-        mend=f"{first['mend']}: {commands[0] if commands else first['advice']}",
+        fix=f"{first['fix']}: {commands[0] if commands else first['advice']}",
     )

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 from typing import Any
 
-from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
+from beowire.doctor.check import Bad, Check, Fix, Good, NotApplicable, Sure, Verdict, Weight
 from beowire.doctor.node import Interface, Node
 from beowire.doctor.rules import at_least, exactly, sysctl
 from beowire.doctor.words import counted
@@ -127,7 +127,7 @@ CHECKS = (
         reads=("ARP probes for the node's own address and the other node's",),
         sure=Sure.MEASURED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_held,
     ),
     Check(
@@ -138,7 +138,7 @@ CHECKS = (
         reads=("ICMP echo, a thousand times",),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         of_peer=True,
         look=_loss,
     ),
@@ -150,7 +150,7 @@ CHECKS = (
         reads=(_ROUTES,),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_metrics,
     ),
     Check(
@@ -161,7 +161,7 @@ CHECKS = (
         reads=("rtnetlink RTM_GETADDR", _ROUTES),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look_at=_network,
     ),
     Check(
@@ -172,7 +172,7 @@ CHECKS = (
         reads=(_HOSTS,),
         sure=Sure.DOCUMENTED,
         weight=Weight.COSTLY,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
         look=_name,
     ),
     sysctl(
@@ -184,7 +184,7 @@ CHECKS = (
         sources=("RFC 1122, 3.2.2.6", _IP_SYSCTL),
         sure=Sure.DOCUMENTED,
         weight=Weight.SLIGHT,
-        mend=Mend.REPORT,
+        fix=Fix.REPORT,
     ),
     sysctl(
         "path.neighbours_kept",

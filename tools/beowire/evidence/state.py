@@ -58,8 +58,8 @@ class State:
         try:
             self._file = RowFile(path, "beowire evidence", common)
         except BeowireError as error:
-            mend = "Name another file by --state, or begin anew with --fresh."
-            raise BeowireError(error.what, mend, 2) from error
+            fix = "Name another file by --state, or begin anew with --fresh."
+            raise BeowireError(error.what, fix, 2) from error
         for index, row in enumerate(self._file.rows):
             try:
                 self._take(row)

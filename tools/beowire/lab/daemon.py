@@ -74,8 +74,8 @@ def await_ready(
             return
         if ended or time.monotonic() > deadline:
             why = " ".join(text.split()[-_WORDS_MAX:]) or "it said nothing"
-            what, mend = failure
-            raise BeowireError(f"{what} did not start: {why}", mend)
+            what, fix = failure
+            raise BeowireError(f"{what} did not start: {why}", fix)
         signals.check_interrupted()
         time.sleep(0.002)
 

@@ -282,7 +282,7 @@ def load(name: str) -> Lab:
         raise _damaged(name, error) from error
 
 
-def missing(name: str, mend: str) -> BeowireError:
+def missing(name: str, fix: str) -> BeowireError:
     """That there is no such lab; the fix beside naming one of those that are there."""
     there = names()
     known = (
@@ -290,7 +290,7 @@ def missing(name: str, mend: str) -> BeowireError:
         if there
         else "There is none"
     )
-    return BeowireError(f"There is no lab {name}.", f"{known}{f'; {mend}' if mend else '.'}")
+    return BeowireError(f"There is no lab {name}.", f"{known}{f'; {fix}' if fix else '.'}")
 
 
 def _damaged(name: str, error: Exception) -> BeowireError:

@@ -180,12 +180,12 @@ def _check_unclaimed(lab: Lab) -> None:
 
 def _explained(error: "OSError | netlink.NetlinkError", lab: Lab) -> BeowireError:
     """Turns what the system says into an error that a person can act on."""
-    mend = "Nothing of it was left behind."
+    fix = "Nothing of it was left behind."
     if isinstance(error, netlink.NetlinkError):
-        mend = f"{_MODULES} {mend}"
+        fix = f"{_MODULES} {fix}"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        mend = f"Free some space for {places.state_path()} and /etc/netns. {mend}"
-    return BeowireError(f"Lab {lab.name} could not be made: {error}.", mend)
+        fix = f"Free some space for {places.state_path()} and /etc/netns. {fix}"
+    return BeowireError(f"Lab {lab.name} could not be made: {error}.", fix)
 
 
 def _make(lab: Lab, *, served: bool, with_slurm: bool) -> None:

@@ -22,7 +22,7 @@ class Basis:
     text: str
     fits: bool
     """Times measured so may be fitted."""
-    mend: str = ""
+    fix: str = ""
     """What would make them so."""
 
 

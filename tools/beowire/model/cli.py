@@ -69,7 +69,7 @@ def _fit(
     except BeowireError as error:
         if measured.left_out:
             raise BeowireError(
-                f"{error.what} (Rows left out: {measured.left_out}.)", error.mend
+                f"{error.what} (Rows left out: {measured.left_out}.)", error.fix
             ) from error
         raise
     if json_file is not None:
@@ -171,7 +171,7 @@ def measure_(
     if not comparable.fits and not unfit:
         raise BeowireError(
             f"These runs would say nothing of speedup: {comparable.text}.",
-            f"{comparable.mend} --unfit measures them all the same, not to be fitted.",
+            f"{comparable.fix} --unfit measures them all the same, not to be fitted.",
         )
     note(f"processors: {comparable.text}")
     if waits:

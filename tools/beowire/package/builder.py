@@ -34,6 +34,6 @@ def failed(log: Path) -> BeowireError:
     return BeowireError(f"The build of the packages failed; all it said is in {log}.", last)
 
 
-def lacking(packages: str, mend: str) -> BeowireError:
+def lacking(packages: str, fix: str) -> BeowireError:
     """A build that wants other packages."""
-    return BeowireError(f"Building packages needs others that are not here: {packages}.", mend)
+    return BeowireError(f"Building packages needs others that are not here: {packages}.", fix)

@@ -75,6 +75,6 @@ def _run(program: str, source: Path, log: Path) -> None:
 def _failed(log: Path) -> BeowireError:
     text = log.read_text(errors="replace")
     if missing := re.search(r"Unmet build dependencies: (.*)", text):
-        mend = "Install them: apt-get install " + re.sub(r" \(.*?\)", "", missing[1])
-        return builder.lacking(missing[1], mend)
+        fix = "Install them: apt-get install " + re.sub(r" \(.*?\)", "", missing[1])
+        return builder.lacking(missing[1], fix)
     return builder.failed(log)

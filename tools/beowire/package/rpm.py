@@ -84,6 +84,6 @@ def failed(log: Path) -> BeowireError:
     lines = log.read_text(errors="replace").splitlines()
     needed = [line.strip().split(" is needed by ")[0] for line in lines if " is needed by " in line]
     if needed:
-        mend = "Install them: dnf builddep packaging/rpm/beowire.spec   (or zypper install)"
-        return builder.lacking(", ".join(needed), mend)
+        fix = "Install them: dnf builddep packaging/rpm/beowire.spec   (or zypper install)"
+        return builder.lacking(", ".join(needed), fix)
     return builder.failed(log)

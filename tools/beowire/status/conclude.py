@@ -41,7 +41,7 @@ class Conclusion:
 
     cause: str
     says: str
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def _stopped(case: Case) -> Conclusion | None:
     first = those[0]
     assert first.process is not None
     if first.process["frozen"]:
-        mend = "Its control group is frozen: whoever suspended the job or container can resume it."
+        fix = "Its control group is frozen: whoever suspended the job or container can resume it."
     elif first.process["state"] == "t":
-        mend = "A debugger holds it: let it go on there, or detach."
+        fix = "A debugger holds it: let it go on there, or detach."
     else:
-        mend = f"Let it go on: kill -CONT {first.pid} on {first.host}"
+        fix = f"Let it go on: kill -CONT {first.pid} on {first.host}"
     verb = "is" if len(those) == 1 else "are"
-    return Conclusion("stopped", f"{what} {verb} stopped, and others wait for it.", mend)
+    return Conclusion("stopped", f"{what} {verb} stopped, and others wait for it.", fix)
 
 
 def _living(case: Case) -> list[Member]:
@@ -124,17 +124,17 @@ def _gone(case: Case) -> Conclusion | None:
     missing = _missing(case) if lost else []
     if not _living(case) or not (missing or (dead and (lost or case.waits))):
         return None
-    mend = "See what it said last; end the job, and start it again."
+    fix = "See what it said last; end the job, and start it again."
     if not dead and len(lost) < len(missing):
         return Conclusion(
             "gone",
             f"Of {_and(missing[:8])}, which are not found, {len(lost)} at least "
             f"{'is' if len(lost) == 1 else 'are'} gone, and others still run.",
-            mend,
+            fix,
         )
     those = dead + missing
     verb = "is" if len(those) == 1 else "are"
-    return Conclusion("gone", f"{_and(those[:8])} {verb} gone, and others still run.", mend)
+    return Conclusion("gone", f"{_and(those[:8])} {verb} gone, and others still run.", fix)
 
 
 @dataclass(frozen=True)
@@ -402,5 +402,5 @@ def as_json(case: Case, said: Conclusion) -> dict[str, Any]:
             for each in case.waits
         ],
         "unreached": case.unreached,
-        "conclusion": {"cause": said.cause, "says": said.says, "mend": said.mend},
+        "conclusion": {"cause": said.cause, "says": said.says, "fix": said.fix},
     }

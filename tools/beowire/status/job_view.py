@@ -93,7 +93,7 @@ def screen(case: Case, said: Conclusion) -> Group:
     if len(case.members) > _ROWS_MAX:
         lines.append(plain(f"({len(case.members) - _ROWS_MAX} more)"))
     lines += [plain(f"{host}: {why}") for host, why in sorted(case.unreached.items())]
-    lines += [plain(f"Likely cause: {said.says}"), plain(f"  {said.mend}")]
+    lines += [plain(f"Likely cause: {said.says}"), plain(f"  {said.fix}")]
     return Group(*lines)
 
 

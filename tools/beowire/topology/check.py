@@ -25,8 +25,8 @@ def failure(source: str, problems: Iterable[Problem]) -> BeowireError:
     for problem in sorted(problems, key=lambda each: each.line):
         place = f"{source}:{problem.line}: " if source and problem.line else ""
         told.append(f"{place}{problem.text}")
-    mend = "The format is described in docs/lab.md."
-    return BeowireError("\n".join(dict.fromkeys(told)), mend)
+    fix = "The format is described in docs/lab.md."
+    return BeowireError("\n".join(dict.fromkeys(told)), fix)
 
 
 def check(topology: Topology) -> None:

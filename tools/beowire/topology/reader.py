@@ -170,7 +170,7 @@ class _Document:
                 table.values[key] = readers[key](told)
                 table.lines[key] = self.line(here)
             except BeowireError as error:
-                self.complain(here, f"{key}: {error.what} {error.mend}")
+                self.complain(here, f"{key}: {error.what} {error.fix}")
             except ValueError as error:
                 self.complain(here, f"{key}: {error}.")
         return table

@@ -28,18 +28,18 @@ def lacking(application: Application, cluster: Cluster | None) -> str:
         elif application.example:
             places.example(application.example)
     except BeowireError as error:
-        return f"{error.what} {error.mend}".splitlines()[0]
+        return f"{error.what} {error.fix}".splitlines()[0]
     if not application.program:
         return ""
-    mend = f"apt-get install {' '.join(application.packages)}"
+    fix = f"apt-get install {' '.join(application.packages)}"
     if not real or cluster is None:
         if shutil.which(application.program) is None:
-            return f"{application.program} is not installed: {mend}"
+            return f"{application.program} is not installed: {fix}"
         return ""
     told = remote.execute_everywhere(cluster, f"command -v {application.program} || true")
     without = [host for host, path in told.items() if not path.strip()]
     return (
-        f"{application.program} is not installed on {', '.join(without)}: {mend}" if without else ""
+        f"{application.program} is not installed on {', '.join(without)}: {fix}" if without else ""
     )
 
 

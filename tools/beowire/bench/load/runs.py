@@ -56,7 +56,7 @@ def run(plan: Plan, carrier: Carrier, number: int, cluster: Cluster) -> list[Pha
     try:
         record, output = run_captured(job_for(plan, carrier, number), cluster, limit_s)
     except BeowireError as error:
-        raise BeowireError(shortened(error.what), error.mend, error.code) from error
+        raise BeowireError(shortened(error.what), error.fix, error.code) from error
     phases = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     if len(phases) != len(plan.gaps_ns) + bool(plan.idle):
         raise BeowireError(
