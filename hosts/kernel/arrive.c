@@ -15,8 +15,8 @@
  * find room that is paid for. */
 #define BWK_ARRIVE_STEP 16384
 
-/* So much room beyond memory_max is for messages that are next. Without it those that wait for them
- * could take all. */
+/* So much room beyond it is for messages that are next. Without it those that wait for them could
+ * take all. */
 #define BWK_ARRIVE_NEXT(most) ((most) / 4)
 
 static u64 bwk_arrive_price(u64 n)
@@ -25,11 +25,11 @@ static u64 bwk_arrive_price(u64 n)
 }
 
 /* One step more is paid for. */
-static bool bwk_arrive_step(struct bwk_port *port, u32 bytes)
+static bool bwk_arrive_step(struct bwk_port *port, u32 bytes, bool stranger)
 {
 	struct bwk_user *user = port->account->user;
 
-	if (!bwk_overflow_admits(user) || !bwk_account_take(port->account, bytes))
+	if (!bwk_overflow_admits(user, stranger) || !bwk_account_take(port->account, bytes))
 		return false;
 	bwk_overflow_add(user, bytes);
 	port->arriving_paid += bytes;
@@ -45,25 +45,27 @@ static void bwk_arrive_unstep(struct bwk_port *port, u64 bytes)
 	}
 }
 
-static bool bwk_arrive_pay(struct bwk_port *port, struct bwk_buf *b, u64 bytes, u64 most)
+static u64 bwk_arrive_most(const struct bwk_port *port, bool stranger, bool next)
 {
+	u64 most = READ_ONCE(port->node->set.memory_max) / (stranger ? 2 : 1);
+
+	return next ? most + BWK_ARRIVE_NEXT(most) : most;
+}
+
+static bool bwk_arrive_pay(struct bwk_port *port, struct bwk_buf *b, u64 bytes, bool next)
+{
+	const struct bwk_peer *peer = bwk_peer_by_handle(port, b->handle);
+	bool stranger = !peer || bwk_peer_is_stranger(peer);
 	u64 sum = port->arriving_bytes + bytes;
 
-	if (sum > most)
+	if (sum > bwk_arrive_most(port, stranger, next))
 		return false;
 	while (sum > port->arriving_paid)
-		if (!bwk_arrive_step(port, BWK_ARRIVE_STEP))
+		if (!bwk_arrive_step(port, BWK_ARRIVE_STEP, stranger))
 			return false;
 	port->arriving_bytes = sum;
 	b->paid += bytes;
 	return true;
-}
-
-static u64 bwk_arrive_most(const struct bwk_port *port, bool next)
-{
-	u64 most = READ_ONCE(port->node->set.memory_max);
-
-	return next ? most + BWK_ARRIVE_NEXT(most) : most;
 }
 
 u64 bwk_arrive_begin(struct bwk_port *port, u32 handle, u64 n, bool next)
@@ -72,12 +74,12 @@ u64 bwk_arrive_begin(struct bwk_port *port, u32 handle, u64 n, bool next)
 
 	if (!b)
 		return 0;
-	if (!bwk_arrive_pay(port, b, bwk_arrive_price(n), bwk_arrive_most(port, next))) {
+	b->handle = handle;
+	if (!bwk_arrive_pay(port, b, bwk_arrive_price(n), next)) {
 		this_cpu_inc(port->node->count->arriving_refused);
 		kfree(b);
 		return 0;
 	}
-	b->handle = handle;
 	return bwk_buf_cookie(b);
 }
 
@@ -123,8 +125,7 @@ bool bwk_arrive_chain(struct bwk_port *port, struct bwk_buf *b, u64 off, struct 
 	if (!bwk_arrive_fits(b, off, skb, at, n, held))
 		return false;
 	held += BWK_ARRIVE_COST;
-	if (held > b->paid &&
-	    !bwk_arrive_pay(port, b, held - b->paid, bwk_arrive_most(port, false)))
+	if (held > b->paid && !bwk_arrive_pay(port, b, held - b->paid, false))
 		return false;
 	bwk_arrive_append(b, skb, at, n);
 	return true;

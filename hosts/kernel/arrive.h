@@ -2,8 +2,8 @@
 /*
  * What arrives in pieces for a port: messages of several frames until all of them are there, and
  * the messages before them. Peers cause it, and the port's account pays: at most memory_max bytes
- * for a port, of what users may leave waiting (overflow.h). Beyond that a frame is not
- * acknowledged, and comes again.
+ * for a port, half of that for strangers, of what users may leave waiting (overflow.h). Beyond that
+ * a frame is not acknowledged, and comes again.
  */
 #ifndef BWK_ARRIVE_H
 #define BWK_ARRIVE_H

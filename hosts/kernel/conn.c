@@ -92,6 +92,15 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	return bs;
 }
 
+/* Each attempt is of a peer of its own: who asks again is left, as else it could make us keep as
+ * many answers as it likes. So is who cannot be answered for want of memory: it would wait. */
+void bwk_conn_refuse(struct bwk_port *port, struct bwk_peer *peer)
+{
+	if (peer->answered || bwk_conn_say(port, peer, BW_CONN_REFUSE, 0, NULL))
+		bwk_peer_leave(port, peer);
+	peer->answered = true;
+}
+
 static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 			     struct bwk_peer *peer, u64 kind)
 {
@@ -104,10 +113,8 @@ static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 		if (!bs)
 			this_cpu_inc(port->node->count->connections_refused);
 	}
-	/* Who cannot be answered for want of memory is left: it would wait for ever. */
 	if (!bs) {
-		if (bwk_conn_say(port, peer, BW_CONN_REFUSE, 0, NULL))
-			bwk_peer_leave(port, peer);
+		bwk_conn_refuse(port, peer);
 		return;
 	}
 	if (bwk_conn_say(port, peer, BW_CONN_ACCEPT, kind, NULL)) {
@@ -154,6 +161,13 @@ static void bwk_conn_ended(struct bwk_port *port, struct bwk_peer *peer)
 	bwk_sock_readable(&bs->sk);
 }
 
+/* Data come that nobody takes; once said is enough. */
+static void bwk_conn_reset(struct bwk_port *port, struct bwk_peer *peer)
+{
+	if (!peer->answered)
+		peer->answered = bwk_conn_say(port, peer, BW_CONN_RESET, 0, NULL) == 0;
+}
+
 static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
 			     struct sk_buff *skb, u32 off, bool whole)
 {
@@ -177,7 +191,7 @@ static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw
 		break;
 	case BW_CONN_DATA:
 		if (!bs || !bs->connected || bs->sk.sk_shutdown & RCV_SHUTDOWN)
-			bwk_conn_say(port, peer, BW_CONN_RESET, 0, NULL);
+			bwk_conn_reset(port, peer);
 		else if (!bwk_queue_message(bs, peer, ev, skb, off, whole))
 			bwk_peer_leave(port, peer); /* what follows would close the gap */
 		break;

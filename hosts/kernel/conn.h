@@ -25,6 +25,9 @@ u64 bwk_conn_kind(const struct sock *sk);
  * -ENOTCONN, or as bwk_port_submit(). */
 int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 code, u64 tag,
 		 struct bwk_buf *b);
+/* There is no connection for who asks; as it is told once, one that asks again is left. Lock
+ * held. */
+void bwk_conn_refuse(struct bwk_port *port, struct bwk_peer *peer);
 
 /* The connection, or the attempt, is no more, and programs are told this error, unless they were
  * told one before. Lock held. */

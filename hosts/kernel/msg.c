@@ -19,7 +19,7 @@ static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_
 
 	if (ev->dst_ep != BW_EP_MESSAGES) {
 		if (ev->code == BW_CONN_REQUEST && bwk_reliable(bs->protocol))
-			bwk_conn_say(peer->port, peer, BW_CONN_REFUSE, 0, NULL);
+			bwk_conn_refuse(peer->port, peer);
 		return;
 	}
 	/* A connected socket for datagrams gets those of its peer only, as POSIX says. */
@@ -35,14 +35,19 @@ static void bwk_msg_done(void *owner, struct bwk_buf *b)
 	bwk_sock_done(owner, b);
 }
 
+/* Is what becomes of this peer anything to the program: has it spoken to it, or does it know its
+ * number? Else whoever calls could end its calls. Port's lock held. */
+static bool bwk_msg_concerns(const struct bwk_sock *bs, const struct bwk_peer *peer)
+{
+	return READ_ONCE(peer->told) || (bs->to.sbw_port && bwk_peer_was_at(peer, &bs->to));
+}
+
 static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 {
 	struct bwk_sock *bs = owner;
 	struct sock *sk = &bs->sk;
 
-	/* A stranger's end is nothing to a program that has not spoken to it, and knows no number
-	 * of it: else whoever calls could end its calls. */
-	if (!READ_ONCE(peer->told) && !(bs->to.sbw_port && bwk_peer_was_at(peer, &bs->to)))
+	if (!bwk_msg_concerns(bs, peer))
 		return;
 	if (READ_ONCE(bs->info_wanted)) {
 		refcount_inc(&peer->refs);
@@ -244,6 +249,20 @@ static bool bwk_msg_stays(int error)
 	       error == -ENOBUFS;
 }
 
+/* Does the next message come in its place? Its sender has taken it back; or is a stranger, who has
+ * announced what cannot be fetched of him. */
+static bool bwk_msg_passes(struct bwk_sock *bs, const struct bwk_peer *peer, int error)
+{
+	bool concerns;
+
+	if (error == -ECANCELED || error >= 0 || error == -EFAULT || bwk_msg_stays(error))
+		return error == -ECANCELED;
+	bwk_port_lock(bs->port);
+	concerns = bwk_msg_concerns(bs, peer);
+	bwk_port_unlock(bs->port);
+	return !concerns;
+}
+
 /* One message out of its socket buffer. */
 static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t len,
 			   int flags, long *timeout)
@@ -328,6 +347,7 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	long timeout = bwk_sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT);
 	struct sk_buff *skb;
+	bool passes;
 	int error = 0;
 
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
@@ -339,11 +359,12 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 		if (!skb)
 			return error;
 		error = bwk_msg_deliver(bs, skb, m, len, flags, &timeout);
+		passes = error < 0 && bwk_msg_passes(bs, bwk_cb(skb)->peer, error);
 		if (flags & MSG_PEEK)
 			bwk_queue_free(skb);
 		else
 			bwk_msg_settle(bs, skb, error);
-	} while (error == -ECANCELED); /* its sender has taken it back */
+	} while (passes);
 	return error;
 }
 

@@ -12,12 +12,13 @@ module_param_named(overflow_max, bwk_overflow_max, ulong, 0644);
 MODULE_PARM_DESC(overflow_max, "bytes that may wait in all sockets together beyond SO_RCVBUF of "
 			       "each, and in part; 0: an eighth of the memory");
 
-bool bwk_overflow_admits(const struct bwk_user *user)
+bool bwk_overflow_admits(const struct bwk_user *user, bool stranger)
 {
 	unsigned long most = READ_ONCE(bwk_overflow_max) ?: (totalram_pages() << PAGE_SHIFT) / 8;
 	unsigned long used = atomic_long_read(&bwk_overflow);
+	unsigned long waiting = atomic_long_read(&user->waiting);
 
-	return used < most && (unsigned long)atomic_long_read(&user->waiting) < most - used;
+	return used < most && waiting < (stranger ? (most - used) / 2 : most - used);
 }
 
 void bwk_overflow_add(struct bwk_user *user, u32 bytes)

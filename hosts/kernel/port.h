@@ -51,6 +51,7 @@ struct bwk_peer {
 	bool in_part;  /* it has ended with messages that were not complete */
 	bool told;     /* the program has sent to it, or was told its number, */
 	bool known;    /* and has not said since that it needs it no more */
+	bool answered; /* it was told that there is no connection: once is enough */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -292,6 +293,13 @@ static inline void bwk_peer_tell(struct bwk_peer *peer)
 		return;
 	WRITE_ONCE(peer->told, true);
 	WRITE_ONCE(peer->known, true);
+}
+
+/* Is the program neither connected to it, nor needs it? What such peers make it hold leaves room
+ * for others. Any context. */
+static inline bool bwk_peer_is_stranger(const struct bwk_peer *peer)
+{
+	return !READ_ONCE(peer->known) && !peer->conn;
 }
 
 /* Forget a peer: nothing more is to be said to it, and it is told so. */

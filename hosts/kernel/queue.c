@@ -50,12 +50,12 @@ static void bwk_queue_overflow_free(struct sk_buff *skb)
 	sock_rfree(skb);
 }
 
-bool bwk_queue_has_room(const struct sock *sk, u64 most)
+bool bwk_queue_has_room(const struct sock *sk, u64 most, bool stranger)
 {
 	int used = atomic_read(&sk->sk_rmem_alloc);
 
 	return likely(used <= READ_ONCE(sk->sk_rcvbuf)) ||
-	       ((u64)used <= most && bwk_overflow_admits(bwk_sk(sk)->account->user));
+	       ((u64)used <= most && bwk_overflow_admits(bwk_sk(sk)->account->user, stranger));
 }
 
 /* So many bytes are charged; as bwk_queue_own(). A socket asks for less once it has as much as its
@@ -124,12 +124,15 @@ static noinline bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *
 	return false;
 }
 
-/* May this message be queued? If not, it is lost. */
+/* May this message be queued? If not, it is lost. Strangers may fill half of what is beyond
+ * SO_RCVBUF, so that it is they who have to go. */
 static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
 	u64 most = bwk_reliable(bs->protocol) ? READ_ONCE(bs->port->node->set.memory_max) : 0;
+	bool stranger = bwk_peer_is_stranger(peer);
 
-	return bwk_queue_has_room(&bs->sk, most) || bwk_queue_lose(bs, peer);
+	return bwk_queue_has_room(&bs->sk, stranger ? most / 2 : most, stranger) ||
+	       bwk_queue_lose(bs, peer);
 }
 
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,

@@ -265,9 +265,10 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 {
 	struct sockaddr_beowire *addr;
 	struct sk_buff *skb = NULL;
+	u64 most = port->keep ? READ_ONCE(port->server->node->set.memory_max) : 0;
 	int beyond = 0;
 
-	if (bwk_queue_has_room(sk, port->keep ? READ_ONCE(port->server->node->set.memory_max) : 0))
+	if (bwk_queue_has_room(sk, most, false))
 		skb = bwk_server_sock_skb(bytes, n);
 	if (skb)
 		beyond = bwk_queue_own(sk, skb);

@@ -232,8 +232,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 		       struct sk_buff *skb, u32 off, bool whole);
 void bwk_queue_press(struct bwk_sock *bs, bool on);
 /* May more wait? Within SO_RCVBUF; beyond it up to `most` bytes, 0: no more, and to what all
- * sockets together may. Any context. */
-bool bwk_queue_has_room(const struct sock *sk, u64 most);
+ * sockets together may, of a stranger or not. Any context. */
+bool bwk_queue_has_room(const struct sock *sk, u64 most, bool stranger);
 /* The socket is charged for what is to wait, and its account. 1: it is beyond SO_RCVBUF, or the
  * account has not much left; -ENOBUFS: that has too little, and the message is not the socket's.
  * Any context. */

@@ -476,14 +476,31 @@ static void test_short_parts(void **state)
 	end_pair(&r, &p);
 }
 
-/* Bytes that come in part until there is no room for more. */
-static uint64_t parts_until_refused(void)
+/* The program speaks to the sender of its next message, who is no stranger then. */
+static void answer(const struct kt_pair *p)
+{
+	struct sockaddr_beowire from;
+	socklen_t len = sizeof(from);
+	char byte;
+
+	assert_true(recvfrom(p->b, &byte, 1, MSG_PEEK, (struct sockaddr *)&from, &len) >= 0);
+	assert_int_equal(kt_send_to(p->b, "y", 1, &from), 1);
+	assert_int_equal(recv(p->a, &byte, 1, 0), 1);
+}
+
+/* Bytes that come in part, of a stranger or not, until there is no room for more. */
+static uint64_t parts_until_refused(bool stranger)
 {
 	struct kt_relay r;
 	struct kt_pair p = hurt_pair(&r, 60000);
 	uint64_t refused = kt_number("b", NODE, "arriving-refused"), bytes;
 	uint64_t until = kt_now_ns() + kt_patience_s() / 2 * 1000000000ull;
 
+	if (!stranger) {
+		assert_int_equal(send(p.a, "x", 1, 0), 1);
+		kt_until(kt_events(p.b, POLLIN));
+		answer(&p);
+	}
 	r.wanted = HURT_LONGER;
 	do {
 		for (int i = 0; i < 20; i++)
@@ -497,19 +514,22 @@ static uint64_t parts_until_refused(void)
 	return bytes;
 }
 
-/* A port holds no more of them than memory_max, and what is beyond that is not acknowledged. */
+/* A port holds no more of them than memory_max, and what is beyond that is not acknowledged. Of
+ * strangers it holds half. */
 static void test_parts_of_a_port(void **state)
 {
 	kt_settings("memory_max", "1048576");
-	assert_in_range(parts_until_refused(), MIB / 2, MIB * 5 / 4);
+	assert_in_range(parts_until_refused(true), MIB / 4, MIB * 5 / 8);
+	assert_in_range(parts_until_refused(false), MIB * 5 / 8 + 1, MIB * 5 / 4);
 	kt_settings("memory_max", "67108864");
 }
 
-/* They are a part of what users may leave waiting. */
+/* They are a part of what users may leave waiting: a half of that at most, of strangers a third. */
 static void test_parts_of_all_ports(void **state)
 {
-	kt_set_parameter("overflow_max", 65536);
-	assert_in_range(parts_until_refused(), 16384, 65536 / 2 + 16384);
+	kt_set_parameter("overflow_max", MIB);
+	assert_in_range(parts_until_refused(true), MIB / 4, MIB / 3 + 16384);
+	assert_in_range(parts_until_refused(false), MIB / 3 + 16384 + 1, MIB / 2 + 16384);
 	kt_set_parameter("overflow_max", 0);
 }
 
@@ -619,6 +639,31 @@ static void test_what_is_announced(void **state)
 		assert_int_equal(recv(p.b, had, LONG, MSG_DONTWAIT), LONG);
 		assert_true(kt_filled(had, LONG, 3));
 		end_announcing(&r, &p);
+	}
+}
+
+/* Its sender is heard no more: what it had announced is in nobody's way, if the program has not
+ * spoken to it, nor is its end told. */
+static void test_what_a_stranger_announced(void **state)
+{
+	for (int stranger = 1; stranger >= 0; stranger--) {
+		struct kt_relay r;
+		struct kt_pair p = announcement(&r, SOCK_RDM, 6);
+		int other = kt_bound("a", SOCK_RDM, 0);
+		char byte = 0;
+
+		if (!stranger)
+			answer(&p);
+		assert_int_equal(kt_send_to(other, "m", 1, &p.at_b), 1);
+		kt_relay_end(&r);
+		if (!stranger)
+			kt_refused(recv(p.b, had, LONG, 0), ETIMEDOUT);
+		assert_int_equal(recv(p.b, had, LONG, 0), 1); /* what came behind it */
+		assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+		assert_int_equal(byte, 'm');
+		kt_refused(recv(p.b, &byte, 1, MSG_DONTWAIT), stranger ? EAGAIN : ETIMEDOUT);
+		close(other);
+		kt_close(&p);
 	}
 }
 
@@ -753,6 +798,7 @@ int main(void)
 		kt_counting_test(test_parts_of_a_port),
 		kt_counting_test(test_parts_of_all_ports),
 		kt_counting_test(test_what_is_announced),
+		kt_counting_test(test_what_a_stranger_announced),
 		kt_counting_test(test_waiting_for_what_was_given_up),
 		kt_counting_test(test_the_rest_of_a_stream_that_was_given_up),
 		kt_counting_test(test_control_group),

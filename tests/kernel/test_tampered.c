@@ -138,6 +138,48 @@ static void test_length_of_a_peer(void **state)
 	kt_relay_end(&r);
 }
 
+/* What is sent behind the first message, which begins another flow so. */
+static void ask_for_a_connection(struct kt_frame *f, long wanted)
+{
+	uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0);
+	uint16_t ep;
+	uint64_t id;
+
+	if (!part || !wanted)
+		return;
+	memcpy(&ep, part + offsetof(struct bw_part_msg, dst_ep), sizeof(ep));
+	if (ep != BW_EP_MESSAGES)
+		return;
+	ep = BW_EP_CONNECTIONS;
+	memcpy(part + offsetof(struct bw_part_msg, dst_ep), &ep, sizeof(ep));
+	part[offsetof(struct bw_part, code)] = BW_CONN_REQUEST;
+	memcpy(&id, part + offsetof(struct bw_part_msg, id), sizeof(id));
+	id--;
+	memcpy(part + offsetof(struct bw_part_msg, id), &id, sizeof(id));
+}
+
+/* Whoever asks for a connection where there is none is told so once; who asks again is left, and
+ * makes nobody keep answers for him. */
+static void test_asking_again(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p;
+	uint64_t said;
+
+	kt_relay_begin(&r, ask_for_a_connection);
+	p = changed_pair(SOCK_RDM);
+	said = kt_counters(p.b).tx_messages;
+	r.wanted = true;
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	kt_becomes(kt_counters(p.b).tx_messages, said + 1, said + 1);
+	assert_int_equal(kt_error(p.b), 0);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	kt_becomes(kt_error(p.b), ECANCELED, ECANCELED);
+	assert_int_equal(kt_counters(p.b).tx_messages, said + 1);
+	kt_close(&p);
+	kt_relay_end(&r);
+}
+
 #define LATER (BW_VERSION + 1)
 
 /* Both speak a later version of the wire, and no other; so each is for the other. */
@@ -187,6 +229,7 @@ int main(void)
 		kt_test(test_version_of_a_peer),
 		kt_test(test_status_of_a_peer),
 		kt_test(test_length_of_a_peer),
+		kt_test(test_asking_again),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);
