@@ -75,7 +75,7 @@ uint64_t memory_buf_get(void *host, uint32_t handle, uint64_t n, bool next)
 			peer->arriving_refused = bw_clock_now();
 		return 0;
 	}
-	b->owner = handle;
+	b->owner = peer ? handle : 0;
 	b->first = next;
 	in->arriving += memory_charge(n);
 	if (peer) {

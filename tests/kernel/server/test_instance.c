@@ -463,7 +463,7 @@ static void end__of_half_a_message_is_not_told(void **state)
 /* More of them come, and stay, than there is memory for. */
 static void memory__of_callers_is_bounded(void **state)
 {
-	enum { CALLERS = 25000, MORE = 100 };
+	enum { CALLERS = 40000, MORE = 100 };
 	struct caller friend = {0}, c = {0};
 	struct sockaddr_beowire to;
 	uint32_t i, taken;
@@ -546,6 +546,45 @@ static void memory__of_messages_that_begin_is_bounded(void **state)
 	caller_free(&c);
 }
 
+/* The instance's handle of a caller that has called. */
+static uint32_t handle(const struct caller *c)
+{
+	const struct peer *peer;
+
+	for (uint32_t i = 0; i < in->peers.buckets; i++)
+		for (peer = in->peers.bucket[i]; peer; peer = peer->next)
+			if (peer->addr.sbw_port == c->port)
+				return peer->handle;
+	return 0;
+}
+
+/* Whose messages wait for one that there was no room for does not keep anybody out. */
+static void memory__is_left_to_whom_it_holds_up(void **state)
+{
+	static uint64_t taken[(MEMORY_ARRIVING_MAX + MEMORY_ARRIVING_NEXT) / LONG];
+	struct caller held = {0}, holder = {0};
+	uint32_t who[2], n = 0;
+
+	caller_calls(&held, 1);
+	caller_calls(&holder, 2);
+	who[0] = handle(&held);
+	who[1] = handle(&holder);
+	taken[n++] = in->ops.buf_get(in, who[0], LONG, false);
+	while ((taken[n] = in->ops.buf_get(in, who[1], LONG, true)))
+		n++;
+	now += MEMORY_ARRIVING_STALE - BW_MS;
+	assert_int_equal(in->ops.buf_get(in, who[0], LONG, true), 0);
+	now += BW_MS;
+	instance_run(in);
+	instance_run(in);
+	assert_non_null(peers_find(&in->peers, who[0]));
+	assert_null(peers_find(&in->peers, who[1]));
+	while (n)
+		in->ops.buf_put(in, taken[--n]);
+	caller_free(&held);
+	caller_free(&holder);
+}
+
 /* Nothing ends for want of memory: a send fails, and what comes comes later. */
 static void memory__that_is_not_there_ends_nothing(void **state)
 {
@@ -588,6 +627,7 @@ int main(void)
 		test(memory__of_callers_is_bounded),
 		test(memory__of_the_programs_peers_is_bounded),
 		test(memory__of_messages_that_begin_is_bounded),
+		test(memory__is_left_to_whom_it_holds_up),
 		test(memory__that_is_not_there_ends_nothing),
 	};
 
