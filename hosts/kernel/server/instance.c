@@ -110,15 +110,18 @@ static void instance_met(struct instance *in, const struct bw_event *e)
 static void instance_lost(struct instance *in, const struct bw_event *e)
 {
 	struct peer *peer = peers_find(&in->peers, e->peer);
-	bool told = peer && peer->spoken && e->status != BW_DOWN_CLOSED &&
-		    e->status != BW_DOWN_CANCELED;
+	bool told = peer && peer->spoken && e->status != BW_DOWN_CLOSED;
+	int status = e->status;
 
 	if (peer)
 		peers_drop(&in->peers, peer);
+	if (status == BW_DOWN_CANCELED) /* we have given it up: see memory.h */
+		status = BW_DOWN_TIMEOUT;
 	if (told)
-		instance_answer(in->rings, in->id, BEOWIRE_FAILED, e->status, 0);
+		instance_answer(in->rings, in->id, BEOWIRE_FAILED, status, 0);
 }
 
+/* needed() of struct bw_host_ops. */
 static bool instance_needs(void *host, uint32_t handle)
 {
 	struct instance *in = host;

@@ -558,7 +558,8 @@ static uint32_t handle(const struct caller *c)
 	return 0;
 }
 
-/* Whose messages wait for one that there was no room for does not keep anybody out. */
+/* Whose messages wait for one that there was no room for does not keep anybody out. A program that
+ * has sent to who does is told that he was given up. */
 static void memory__is_left_to_whom_it_holds_up(void **state)
 {
 	static uint64_t taken[(MEMORY_ARRIVING_MAX + MEMORY_ARRIVING_NEXT) / LONG];
@@ -567,6 +568,8 @@ static void memory__is_left_to_whom_it_holds_up(void **state)
 
 	caller_calls(&held, 1);
 	caller_calls(&holder, 2);
+	program_sends(&told.from, 1);
+	settle(&holder);
 	who[0] = handle(&held);
 	who[1] = handle(&holder);
 	taken[n++] = in->ops.buf_get(in, who[0], LONG, false);
@@ -579,6 +582,8 @@ static void memory__is_left_to_whom_it_holds_up(void **state)
 	instance_run(in);
 	assert_non_null(peers_find(&in->peers, who[0]));
 	assert_null(peers_find(&in->peers, who[1]));
+	assert_int_equal(told.failed, 1);
+	assert_int_equal(told.error, ETIMEDOUT);
 	while (n)
 		in->ops.buf_put(in, taken[--n]);
 	caller_free(&held);
