@@ -386,8 +386,8 @@ class Workshop:
         own = self._compile("server", listed(SERVER, SERVER_LIST), jobs)
         common = self._compile("server-common", COMMON, jobs)
         programs = {}
-        for name, wrapped in (("instance", SERVER_WRAPPED), ("peers", ())):
-            files = [ROOT / "tests/kernel/server" / f"test_{name}.c"]
+        for name, shared, wrapped in (("instance", ["callers"], SERVER_WRAPPED), ("peers", [], ())):
+            files = [ROOT / "tests/kernel/server" / f"{one}.c" for one in (f"test_{name}", *shared)]
             tests = self._compile(f"tests-server-{name}", files, jobs, ROOT / SERVER)
             parts = [*tests.values(), *engine.objects.values(), *common.values()]
             more = [f"-Wl,--wrap={each}" for each in wrapped]
