@@ -10,12 +10,14 @@
 
 /* What a buffer's cookie points to: payload of a send, or of an incoming message. */
 struct plain_buffer {
-	struct plain_buffer *next, **link; /* the program's own */
+	struct plain_buffer *next, **link; /* the program's own, as the next two */
+	uint32_t owner;
+	bool first;
 	uint64_t len;
 	uint8_t bytes[];
 };
 
-/* Ends the program when there is no memory. free() frees it. */
+/* NULL when there is no memory. free() frees it. */
 struct plain_buffer *plain_buffer_new(uint64_t len);
 
 static inline struct plain_buffer *plain_buffer_of(uint64_t cookie)

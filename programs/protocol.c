@@ -84,6 +84,15 @@ static bool host_send(struct host *h, const struct bw_tx_frame *f)
 	return sendmsg(h->fd, &m, 0) >= 0 || (errno != EAGAIN && errno != ENOBUFS);
 }
 
+static struct plain_buffer *host_buffer(uint64_t len)
+{
+	struct plain_buffer *b = plain_buffer_new(len);
+
+	if (!b)
+		die("memory for a message");
+	return b;
+}
+
 static void host_submit_send(struct host *h, struct plain_buffer *b)
 {
 	struct bw_op op = {.type = BW_OP_SEND, .peer = h->peer, .cookie = (uintptr_t)b};
@@ -107,7 +116,7 @@ static void host_message(struct host *h, const struct bw_event *e)
 
 	h->peer = e->peer;
 	if (h->echo) {
-		struct plain_buffer *b = plain_buffer_new(e->len);
+		struct plain_buffer *b = host_buffer(e->len);
 
 		memcpy(b->bytes, bytes, e->len);
 		host_submit_send(h, b);
@@ -238,7 +247,7 @@ static void echo_side(struct host *h)
 /* Message number i: its length and bytes follow from i. */
 static struct plain_buffer *message(uint64_t i, uint32_t longest)
 {
-	struct plain_buffer *b = plain_buffer_new(8 + i * 131 % (longest - 7));
+	struct plain_buffer *b = host_buffer(8 + i * 131 % (longest - 7));
 	uint64_t k;
 
 	for (k = 0; k < b->len; k++)

@@ -51,7 +51,9 @@ enum beowire_record_type {
 	BEOWIRE_OPENED, /* the answer to OPEN: status, and the longest message in result.bytes */
 	BEOWIRE_ARRIVED, /* a message from addr */
 	BEOWIRE_DONE,	 /* the answer to SEND of result.bytes, which need not be kept any longer */
-	BEOWIRE_FAILED,	 /* a peer is lost, or the like: result.status is the socket's error */
+	BEOWIRE_FAILED,	 /* a peer that the socket has sent to is lost, or a send has failed:
+			  * result.status is the socket's error. Not of others: whoever calls could
+			  * end the calls of its program */
 	BEOWIRE_CLOSED,	 /* the answer to CLOSE: the port is free, its frames no longer come */
 	BEOWIRE_PRESSED, /* result.status 1: more than SO_RCVBUF of what ARRIVED is unread; 0: not
 			  * even half of it any more */

@@ -45,6 +45,8 @@ static int fake_control(int fd, unsigned long command, void *arg);
 #define bw_clock_now fake_clock
 #define getrandom    fake_random
 #include "server/instance.c"
+#include "server/memory.c"
+#include "server/peers.c"
 #include "server/serve.c"
 #define open  fake_open
 #define ioctl fake_control
@@ -69,7 +71,7 @@ struct fake_socket {
 	uint32_t id; /* 0: none */
 	uint16_t port;
 	uint32_t inc, limit, sending;
-	bool opening, closed;
+	bool opening, closed, spoken; /* it has sent something */
 };
 
 struct kept_frame {
@@ -154,6 +156,8 @@ static void take_answer(const struct beowire_record *record)
 	} else if (record->type == BEOWIRE_FAILED) {
 		if (status >= 0 || status <= -512)
 			fuzz_bad("an error that is none");
+		if (!s->spoken)
+			fuzz_bad("the end of one that the program has not sent to");
 	} else if (record->type == BEOWIRE_CLOSED) {
 		if (!s->closed)
 			fuzz_bad("the end of a socket that is open");
@@ -256,6 +260,7 @@ static void send_message(struct fuzz_input *in)
 	if (!s->id || s->opening || s->closed || s->sending > 200000)
 		return;
 	s->sending += n + COST;
+	s->spoken = true;
 	tell(BEOWIRE_REQUESTS, BEOWIRE_SEND, s->id, &more, bytes, n);
 }
 
@@ -366,6 +371,21 @@ static bool step(struct fuzz_input *in)
 	return true;
 }
 
+/* What is counted is there, and no more than may be. */
+static void check_memory(const struct instance *in)
+{
+	uint64_t arriving = 0, grown = 0;
+
+	for (uint32_t i = 0; i < in->peers.buckets; i++)
+		for (const struct peer *p = in->peers.bucket[i]; p; p = p->next)
+			arriving += p->arriving;
+	for (const void *at = in->grown; at; at = *(void *const *)at)
+		grown += BW_GROW_BYTES;
+	if (arriving > in->arriving || grown != in->grown_bytes || grown > MEMORY_GROWN_MAX ||
+	    in->arriving > MEMORY_ARRIVING_MAX + MEMORY_ARRIVING_NEXT)
+		fuzz_bad("memory for peers is not counted");
+}
+
 static void check_engines(void)
 {
 	const char *bad;
@@ -374,6 +394,7 @@ static void check_engines(void)
 		bad = in->protocol == &bw_reliable ? bw_reliable_check(in->engine) : NULL;
 		if (bad)
 			fuzz_bad(bad);
+		check_memory(in);
 	}
 }
 

@@ -618,6 +618,8 @@ int main(int argc, char **argv)
 	ops.siphash = tag;
 	ops.unseal = unseal;
 	message = plain_buffer_new(MESSAGE);
+	if (!message)
+		return 1;
 	memset(message->bytes, 0, MESSAGE);
 	sigaction(SIGTERM, &on_end, NULL);
 	prctl(PR_SET_TIMERSLACK, 1);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Build the engine, the link emulator's model, the user host, the libfabric provider or a preload
-library with each seeded defect of mutants.toml, host.toml, provider.toml, sockets.toml and
-replicate.toml; some test must notice each of them.
+"""Build the engine, the link emulator's model, the user host, the kernel host's server, the
+libfabric provider or a preload library with each seeded defect of mutants.toml, host.toml,
+provider.toml, sockets.toml and replicate.toml; some test must notice each of them.
 
 A defect of the user host or the provider names the program that is expected to notice it. Another
 one is tried against the unit tests of its room first and, if it is one of the engine and they let
@@ -53,6 +53,10 @@ LATER = ["-DBW_VERSION_MAX=3", "-Dbw_reliable=bw_reliable_later"]
 MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 # What libbeowire and the provider are made of.
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
+# What of beowire-server hosts an engine.
+SERVER = "hosts/kernel/server"
+SERVER_LIST = re.compile(r"server_instance_sources = files\(([^)]*)\)")
+SERVER_WRAPPED = ("clock_gettime", "malloc", "calloc", "aligned_alloc", "free")
 REPLICATE_LIST = re.compile(r"replicate_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
 SOCKETS_AWAY_LIST = re.compile(r"sockets_away_sources = files\(([^)]*)\)")
@@ -302,6 +306,8 @@ class Workshop:
             self.houses["emulator"] = self._emulator(jobs)
         if rooms & {"hosts/user", "adapters/libfabric"}:
             user = self.houses["hosts/user"] = self._user(jobs, engine)
+        if "hosts/kernel" in rooms:
+            self.houses["hosts/kernel"] = self._server(jobs, engine)
         if "adapters/libfabric" in rooms:
             below = [*engine.objects.values(), *user.objects.values()]
             self.houses["adapters/libfabric"] = self._provider(jobs, below)
@@ -374,6 +380,21 @@ class Workshop:
                 libraries = [*more, "-lcmocka", "-lsodium", "-lpthread"]
                 programs[f"test_{name}"] = Program(own, libraries)
         return House(user, programs, environment=USER_ENVIRONMENT)
+
+    def _server(self, jobs: int, engine: House) -> House:
+        """What is tried of the kernel host in user space."""
+        own = self._compile("server", listed(SERVER, SERVER_LIST), jobs)
+        common = self._compile("server-common", COMMON, jobs)
+        programs = {}
+        for name, shared, wrapped in (("instance", ["callers"], SERVER_WRAPPED), ("peers", [], ())):
+            files = [ROOT / "tests/kernel/server" / f"{one}.c" for one in (f"test_{name}", *shared)]
+            tests = self._compile(f"tests-server-{name}", files, jobs, ROOT / SERVER)
+            parts = [*tests.values(), *engine.objects.values(), *common.values()]
+            more = [f"-Wl,--wrap={each}" for each in wrapped]
+            of = () if wrapped else (f"{SERVER}/peers.c",)
+            libraries = [*more, "-lcmocka", "-lsodium", "-lpthread"]
+            programs[f"test_{name}"] = Program(parts, libraries, of=of)
+        return House(own, programs)
 
     def _provider(self, jobs: int, below: Sequence[Path]) -> House:
         room = "tests/libfabric"

@@ -21,13 +21,6 @@ struct instance_held {
 	struct plain_buffer *bytes;
 };
 
-/* A peer that the engine has met. */
-struct instance_peer {
-	struct instance_peer *next;
-	uint32_t handle;
-	struct sockaddr_beowire addr;
-};
-
 /* ---- answers ---- */
 
 /* The kernel takes all answers in its turn, so that there is room after one. */
@@ -94,26 +87,14 @@ static struct bw_link_addr instance_address(int link, const uint8_t *mac)
 
 /* ---- peers ---- */
 
-static struct instance_peer **instance_peer(struct instance *in, uint32_t handle)
-{
-	struct instance_peer **p = &in->peers;
-
-	while (*p && (*p)->handle != handle)
-		p = &(*p)->next;
-	return p;
-}
-
 static void instance_met(struct instance *in, const struct bw_event *e)
 {
-	struct instance_peer *peer = *instance_peer(in, e->peer);
+	struct bw_op leave = {.type = BW_OP_DISCONNECT, .peer = e->peer};
+	struct peer *peer = peers_make(&in->peers, e->peer);
 
-	if (!peer) {
-		peer = calloc(1, sizeof(*peer));
-		if (!peer)
-			return;
-		peer->handle = e->peer;
-		peer->next = in->peers;
-		in->peers = peer;
+	if (!peer) { /* nobody could be told from whom its messages are */
+		in->protocol->submit(in->engine, &leave, bw_clock_now());
+		return;
 	}
 	peer->addr = (struct sockaddr_beowire){
 		.sbw_port = e->engine,
@@ -124,16 +105,29 @@ static void instance_met(struct instance *in, const struct bw_event *e)
 	memcpy(peer->addr.sbw_mac, e->from.bytes, 6);
 }
 
+/* A stranger's end is nothing to a program that has not sent to it: else whoever calls could end
+ * its calls. */
 static void instance_lost(struct instance *in, const struct bw_event *e)
 {
-	struct instance_peer **at = instance_peer(in, e->peer), *peer = *at;
+	struct peer *peer = peers_find(&in->peers, e->peer);
+	bool told = peer && peer->spoken && e->status != BW_DOWN_CLOSED;
+	int status = e->status;
 
-	if (peer) {
-		*at = peer->next;
-		free(peer);
-	}
-	if (e->status != BW_DOWN_CLOSED && e->status != BW_DOWN_CANCELED)
-		instance_answer(in->rings, in->id, BEOWIRE_FAILED, e->status, 0);
+	if (peer)
+		peers_drop(&in->peers, peer);
+	if (status == BW_DOWN_CANCELED) /* we have given it up: see memory.h */
+		status = BW_DOWN_TIMEOUT;
+	if (told)
+		instance_answer(in->rings, in->id, BEOWIRE_FAILED, status, 0);
+}
+
+/* needed() of struct bw_host_ops. */
+static bool instance_needs(void *host, uint32_t handle)
+{
+	struct instance *in = host;
+	const struct peer *peer = peers_find(&in->peers, handle);
+
+	return peer && peer->spoken;
 }
 
 /* ---- messages that the engine has ---- */
@@ -160,14 +154,14 @@ static void instance_drop(struct plain_buffer *b)
 
 static void instance_message(struct instance *in, const struct bw_event *e, const void *frame)
 {
-	const struct instance_peer *peer = *instance_peer(in, e->peer);
+	const struct peer *peer = peers_find(&in->peers, e->peer);
 	const void *bytes =
 		e->buf ? plain_buffer_of(e->buf)->bytes : (const uint8_t *)frame + e->frame_off;
 
 	if (peer)
 		instance_deliver(in, &peer->addr, bytes, (uint32_t)e->len);
 	if (e->buf)
-		free(plain_buffer_of(e->buf));
+		memory_buf_put(in, e->buf);
 }
 
 static void instance_events(struct instance *in, const void *frame)
@@ -219,19 +213,6 @@ static bool instance_transmit(struct instance *in, const struct bw_tx_frame *f)
 	return true;
 }
 
-static void instance_grow(struct instance *in)
-{
-	uint8_t *chunk = aligned_alloc(64, BW_GROW_BYTES + 64);
-
-	if (!chunk) {
-		in->protocol->grow(in->engine, NULL);
-		return;
-	}
-	*(void **)chunk = in->grown;
-	in->grown = chunk;
-	in->protocol->grow(in->engine, chunk + 64);
-}
-
 static void instance_retry(struct instance *in);
 
 void instance_run(struct instance *in)
@@ -249,8 +230,10 @@ void instance_run(struct instance *in)
 		break;
 	}
 	instance_events(in, NULL);
+	if (in->crowded)
+		memory_relieve(in);
 	if (in->protocol->hungry(in->engine))
-		instance_grow(in);
+		memory_feed(in);
 	in->deadline = in->protocol->next_deadline(in->engine);
 	if (in->deadline <= bw_clock_now() && retry_at != BW_NEVER)
 		in->deadline = retry_at;
@@ -258,7 +241,8 @@ void instance_run(struct instance *in)
 		in->deadline = bw_clock_now() + HELD_NS;
 }
 
-/* Submit an operation, with more memory for the engine if that is what it lacks. */
+/* Submit an operation, with more memory for the engine if that is what it lacks. If there is none,
+ * whoever has to make room for it has gone once its end is told. */
 static int instance_submit(struct instance *in, struct bw_op *op)
 {
 	int error = in->protocol->submit(in->engine, op, bw_clock_now());
@@ -266,7 +250,11 @@ static int instance_submit(struct instance *in, struct bw_op *op)
 	if (error != -EAGAIN)
 		return error;
 	instance_run(in);
-	instance_grow(in);
+	memory_grow(in);
+	error = in->protocol->submit(in->engine, op, bw_clock_now());
+	if (error != -EAGAIN)
+		return error;
+	instance_run(in);
 	return in->protocol->submit(in->engine, op, bw_clock_now());
 }
 
@@ -276,6 +264,7 @@ static int instance_submit_send(struct instance *in, const struct sockaddr_beowi
 				struct plain_buffer *b, bool ask)
 {
 	struct bw_op op = {.type = BW_OP_CONNECT};
+	struct peer *peer;
 	int link = instance_link(in->rings, to->sbw_ifindex), error;
 
 	if (link < 0)
@@ -288,6 +277,10 @@ static int instance_submit_send(struct instance *in, const struct sockaddr_beowi
 	error = instance_submit(in, &op);
 	if (error)
 		return error;
+	peer = peers_make(&in->peers, op.peer);
+	if (!peer)
+		return -ENOMEM;
+	peer->spoken = true;
 	if (!ask && in->protocol == &bw_reliable && bw_reliable_pressed(in->engine, op.peer))
 		return -EBUSY;
 	op = (struct bw_op){.type = BW_OP_SEND, .peer = op.peer, .cookie = (uintptr_t)b};
@@ -316,13 +309,19 @@ static bool instance_holds(const struct instance *in, const struct sockaddr_beow
 	return false;
 }
 
+/* A message of so many bytes will never be sent. */
+static void instance_unsent(struct instance *in, uint32_t bytes, int error)
+{
+	instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, bytes);
+	instance_answer(in->rings, in->id, BEOWIRE_FAILED, error == -EAGAIN ? -ENOBUFS : error, 0);
+}
+
 /* It has been sent or is held, or never will be. */
 static void instance_sent(struct instance *in, struct plain_buffer *b, int error)
 {
 	if (!error)
 		return;
-	instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
-	instance_answer(in->rings, in->id, BEOWIRE_FAILED, error == -EAGAIN ? -ENOBUFS : error, 0);
+	instance_unsent(in, (uint32_t)b->len, error);
 	free(b);
 }
 
@@ -376,6 +375,10 @@ void instance_send(struct instance *in, const struct beowire_record *send)
 	struct plain_buffer *b = plain_buffer_new(send->bytes);
 	int error = -EBUSY;
 
+	if (!b) {
+		instance_unsent(in, send->bytes, -ENOMEM);
+		return;
+	}
 	memcpy(b->bytes, send + 1, send->bytes);
 	if (!instance_holds(in, &send->addr, NULL))
 		error = instance_submit_send(in, &send->addr, b, false);
@@ -441,23 +444,18 @@ static int instance_open_engine(struct instance *in, struct bw_config *cfg)
 	in->engine = aligned_alloc(64, (size + 63) & ~(size_t)63);
 	if (!in->engine)
 		return -ENOMEM;
-	return in->protocol->open(in->engine, cfg, &plain_host_ops, in, bw_clock_now());
+	in->ops = plain_host_ops;
+	in->ops.buf_get = memory_buf_get;
+	in->ops.buf_put = memory_buf_put;
+	in->ops.needed = instance_needs;
+	peers_init(&in->peers, &in->ops, in);
+	return in->protocol->open(in->engine, cfg, &in->ops, in, bw_clock_now());
 }
 
 static void instance_free(struct instance *in)
 {
-	while (in->grown) {
-		void *next = *(void **)in->grown;
-
-		free(in->grown);
-		in->grown = next;
-	}
-	while (in->peers) {
-		struct instance_peer *next = in->peers->next;
-
-		free(in->peers);
-		in->peers = next;
-	}
+	memory_free(in);
+	peers_free(&in->peers);
 	while (in->held) {
 		struct instance_held *next = in->held->next;
 

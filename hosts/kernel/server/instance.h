@@ -6,6 +6,8 @@
 #ifndef SERVER_INSTANCE_H
 #define SERVER_INSTANCE_H
 
+#include "memory.h"
+#include "peers.h"
 #include "protocol.h"
 #include "rings.h"
 
@@ -16,8 +18,13 @@ struct instance {
 	const struct bw_protocol *protocol;
 	struct rings *rings;
 	void *engine;
-	void *grown; /* chained through the first word */
-	struct instance_peer *peers;
+	struct bw_host_ops ops; /* what it asks for */
+	void *grown;		/* memory.c: what the engine grew by, chained by the first word; */
+	uint64_t grown_bytes;	/* so much, in bytes; */
+	uint64_t arriving;	/* bytes of messages that have begun; */
+	bool crowded;		/* one was refused since the last look at who is in the way, */
+	uint64_t relieve_at;	/* of which none is made before */
+	struct peers peers;
 	struct instance_held *held;   /* messages, the oldest first */
 	struct plain_buffer *sending; /* those that the engine has */
 	uint64_t ask_at;	      /* then one of them is sent all the same */
