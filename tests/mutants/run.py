@@ -126,6 +126,7 @@ PROVIDER_INSIDE = {
     "early": WRAPS,
     "full": WRAPS,
     "peers": WRAPS,
+    "prefetch": WRAPS,
     "strangers": WRAPS,
 }
 PROVIDER_LOADED = (
