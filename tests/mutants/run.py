@@ -130,6 +130,7 @@ PROVIDER_INSIDE = {
     "early": WRAPS,
     "full": WRAPS,
     "peers": WRAPS,
+    "prefetch": WRAPS,
     "strangers": WRAPS,
 }
 PROVIDER_LOADED = (
