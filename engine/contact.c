@@ -8,6 +8,7 @@
 #include "contact.h"
 #include "guest.h"
 #include "keys.h"
+#include "named.h"
 #include "path.h"
 #include "peer.h"
 #include "reliable.h"
@@ -108,17 +109,22 @@ struct bw_peer *bw_contact_giver(struct bw_engine *e, uint16_t engine, uint32_t 
 	return NULL;
 }
 
-struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc)
+struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc,
+				const struct bw_link_addr *at)
 {
 	struct bw_list *names = bw_contact_namesakes(e, node, engine), *l;
+	struct bw_peer *first = NULL;
 
 	for (l = names->next; l != names; l = l->next) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
 
-		if (p->engine == engine && p->node == node && (p->inc == inc || !p->inc || !inc))
+		if (p->engine != engine || p->node != node || (p->inc != inc && p->inc && inc))
+			continue;
+		if (bw_contact_known_path(p, at))
 			return p;
+		first = first ? first : p;
 	}
-	return NULL;
+	return first;
 }
 
 struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_addr *to)
@@ -243,7 +249,7 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = NULL;
 	struct bw_path *t;
-	bool short_of_memory = false;
+	bool short_of_memory = false, doubt;
 	uint16_t i;
 
 	if (!op->connect.paths || op->connect.paths > BW_PATHS_MAX)
@@ -252,7 +258,8 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		if (e->cfg.link_mtu[op->connect.path[i].link % 8] < BW_FRAME_MIN_MTU)
 			return -EINVAL;
 	if (op->connect.node)
-		p = bw_contact_find(e, op->connect.node, op->connect.engine, op->connect.inc);
+		p = bw_contact_find(e, op->connect.node, op->connect.engine, op->connect.inc,
+				    &op->connect.path[0]);
 	for (i = 0; !op->connect.node && !p && i < op->connect.paths; i++)
 		p = bw_contact_at(e, &op->connect.path[i], op->connect.engine, op->connect.inc,
 				  false);
@@ -268,6 +275,7 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		if (p->node)
 			bw_contact_register(e, p);
 	}
+	doubt = bw_named_elsewhere(e, p, op);
 	for (i = 0; i < op->connect.paths; i++) {
 		t = bw_contact_path(e, p, &op->connect.path[i]);
 		if (t)
@@ -276,6 +284,8 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 			short_of_memory = true;
 	}
 	op->peer = p->handle;
+	if (bw_named_begin(e, p, op, doubt))
+		return -EAGAIN;
 	bw_peer_ready(e, p);
 	bw_peer_schedule(e, p);
 	return short_of_memory ? -EAGAIN : 0; /* the same again finds the peer, and adds the rest */

@@ -16,8 +16,10 @@ void bw_contact_given(struct bw_engine *e, struct bw_peer *p, uint32_t conn, uin
 /* The peer that gave us these, or NULL. */
 struct bw_peer *bw_contact_giver(struct bw_engine *e, uint16_t engine, uint32_t conn,
 				 uint32_t token);
-/* The peer of this identity (incarnation 0: any), or NULL. */
-struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc);
+/* The peer of this identity (incarnation 0: any), or NULL. Of several the one that has a path to
+ * this address comes first. */
+struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc,
+				const struct bw_link_addr *at);
 /* The peer of this engine number (and incarnation, 0: any) that has a path to the address; with
  * `nameless` one of which no node is known. NULL: there is none. */
 struct bw_peer *bw_contact_at(struct bw_engine *e, const struct bw_link_addr *addr, uint16_t engine,

@@ -81,16 +81,18 @@ static struct bw_evnode *bw_event_first(struct bw_engine *e)
 	return over || e->ev_first != n ? e->ev_first : NULL;
 }
 
-BW_APART bool bw_event_next(struct bw_engine *e, struct bw_event *out)
+/* Take the next event. 1: it is to be told, 0: it is not, negative: there is none. */
+static int bw_event_take(struct bw_engine *e, struct bw_event *out)
 {
 	struct bw_evnode *n = bw_event_first(e);
 	struct bw_txmsg *tx;
+	bool told = true;
 	struct bw_pull *u;
 	struct bw_region *g;
 	struct bw_peer *p;
 
 	if (!n)
-		return false;
+		return -1;
 	e->row.peer = NULL; /* its peer, or what it was of, may go */
 	e->ev_first = n->next;
 	if (!e->ev_first)
@@ -128,19 +130,32 @@ BW_APART bool bw_event_next(struct bw_engine *e, struct bw_event *out)
 		p = bw_entry(n, struct bw_peer, ev_up);
 		bw_event_peer(p, out);
 		out->from = p->path[p->best]->to;
+		told = !p->hidden;
 		break;
 	case BW_EV_PEER_DOWN:
 		p = bw_entry(n, struct bw_peer, ev_down);
 		bw_event_peer(p, out);
 		out->status = p->down_status;
+		told = !p->hidden;
 		bw_peer_free(e, p);
 		break;
 	case BW_EV_PATH: {
 		struct bw_path *t = bw_entry(n, struct bw_path, ev);
 
 		bw_event_path(t, t->owner, out);
+		told = !t->owner->hidden;
 		break;
 	}
 	}
-	return true;
+	return told;
+}
+
+BW_APART bool bw_event_next(struct bw_engine *e, struct bw_event *out)
+{
+	int told;
+
+	do
+		told = bw_event_take(e, out);
+	while (!told);
+	return told > 0;
 }

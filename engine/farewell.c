@@ -210,8 +210,8 @@ static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw
 			       const struct bw_refuse *b)
 {
 	if ((b->why == BW_REFUSAL_KEY || bw_farewell_other_version(b)) && !p->confirmed &&
-	    !p->denied) {
-		p->denied = e->now ? e->now : 1;
+	    !p->denied_as) {
+		p->patience = e->now + BW_KEY_PATIENCE;
 		p->denied_as = b->why;
 		p->version_min = b->version_min;
 		p->version_max = b->version_max;

@@ -7,21 +7,12 @@
  */
 #include "farewell.h"
 #include "guest.h"
+#include "named.h"
 #include "peer.h"
 #include "reliable.h"
 
 #define BW_GUEST_IDLE  BW_S /* who was heard of more recently is not idle */
 #define BW_GUEST_LOOKS 8    /* at idle ones, for each caller that there is no room for */
-
-static bool bw_guest_named(const struct bw_peer *p)
-{
-	uint8_t i;
-
-	for (i = 0; i < p->npaths; i++)
-		if (p->path[i]->hello.named)
-			return true;
-	return false;
-}
 
 /* Has the host never meant this peer, and never got anything of it? Who has several flows has sent
  * something: each is made by a message. */
@@ -30,7 +21,7 @@ static bool bw_guest_useless(const struct bw_peer *p)
 	if (p->watch || p->control.tx_next || p->control_seen_base || p->control_seen[0] ||
 	    !bw_list_empty(&p->regions) || !bw_list_empty(&p->serves))
 		return false;
-	return !p->app.tx_next && !p->app.rx_next && !p->app.next && !bw_guest_named(p);
+	return !p->app.tx_next && !p->app.rx_next && !p->app.next && !bw_named(p);
 }
 
 static void bw_guest_dismiss(struct bw_engine *e, struct bw_peer *p)
@@ -54,7 +45,7 @@ static bool bw_guest_quiet(const struct bw_peer *p)
 	return !p->arriving && !p->asked && p->rx_used == p->rx_taken && !p->gone_at &&
 	       !bw_peer_waits(p) && bw_list_empty(&p->txmsgs) && bw_list_empty(&p->controls) &&
 	       bw_list_empty(&p->given_up) && bw_list_empty(&p->regions) &&
-	       bw_list_empty(&p->serves) && !bw_guest_named(p);
+	       bw_list_empty(&p->serves) && !bw_named(p);
 }
 
 /* When something of it came last. */

@@ -11,6 +11,7 @@
 #include "hello.h"
 #include "keys.h"
 #include "loss.h"
+#include "named.h"
 #include "path.h"
 #include "peer.h"
 #include "pull.h"
@@ -134,7 +135,7 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 static struct bw_peer *bw_hello_caller(struct bw_engine *e, const struct bw_hello *b,
 				       const struct bw_link_addr *from)
 {
-	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
+	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc, from);
 
 	return p ? p : bw_contact_at(e, from, b->engine, b->inc, true);
 }
@@ -209,18 +210,23 @@ static struct bw_peer *bw_hello_answerer(struct bw_engine *e, const struct bw_hd
  * frames of the two must never meet in one peer, so it is to use a new handle of ours. Thus each of
  * our handles belongs to one of its handles for ever; and as both sides begin with HELLOs, which
  * name both, whoever uses ours in another frame means the same. Later, it is asked by the handle
- * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. */
-static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer, bool fresh)
+ * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. `fresh`: the
+ * path by which this is answered to what was asked there just now; NULL: it is not. */
+static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer,
+			   const struct bw_path *fresh)
 {
 	uint32_t wire;
 	uint8_t i;
 
 	bw_peer_ready(e, p);
-	if (p->confirmed && fresh && e->cfg.keyed) { /* its own word, and no old one */
+	/* its own word, and no old one; or that of who is where the peer should be and never was */
+	if (p->confirmed && fresh && (e->cfg.keyed || (fresh->hello.named && !fresh->answered))) {
 		bw_peer_down(e, p, BW_DOWN_RESET);
 		return -BW_DROP_EARLY;
 	}
-	if (p->confirmed) {
+	if (p->doubted && fresh && fresh->hello.named)
+		return bw_named_contradicted(e, p);
+	if (p->confirmed || p->doubted) {
 		p->ping_due |= !answer;
 		return -BW_DROP_EARLY;
 	}
@@ -346,6 +352,8 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		return -BW_DROP_SEAL;
 	}
 	if (!answer) {
+		if (p && bw_named_awaited(e, p, &f->from))
+			return -BW_DROP_EARLY;
 		p = p ? p : bw_hello_new_peer(e, b);
 		if (!p)
 			return -BW_DROP_NO_BUFFER;
@@ -353,12 +361,15 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	}
 	t = bw_contact_known_path(p, &f->from);
 	if (p->conn && (p->conn != b->conn || p->conn_token != b->token)) {
-		r = bw_hello_rebind(e, p, answer, t && answer && b->echo == t->hello.nonce);
+		proof = t && answer && b->echo == t->hello.nonce;
+		r = bw_hello_rebind(e, p, answer, proof ? t : NULL);
 		if (t)
 			t->hello.due |= answer && !r; /* what it answered has become void */
 		if (r || answer)
 			return r ? r : -BW_DROP_EARLY;
 	}
+	if (!t && p->doubted) /* to whom would it add another address? */
+		return -BW_DROP_EARLY;
 	if (!t && bw_hello_numbered(p, &f->from, h->path))
 		return bw_hello_moved(e, p, bw_peer_path(p, h->path), f, b, answer);
 	if (!t && answer)
@@ -381,7 +392,10 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	bw_hello_adopt(e, p, b);
 	if (answer && !t->hello.repeated && t->state == BW_PATH_TRYING)
 		bw_rtt_sample(&t->rtt, e->now - t->hello.sent);
-	p->confirmed |= proof; /* that it names our handle shows nothing: that can be guessed */
+	if (proof && bw_named_confirms(p, t)) { /* not our handle in it: that can be guessed */
+		p->confirmed = true;
+		p->inc = b->inc;
+	}
 	if (answer)
 		bw_path_guess(e, t);
 	if (proof) {

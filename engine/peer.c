@@ -10,6 +10,7 @@
 #include "keys.h"
 #include "late.h"
 #include "loss.h"
+#include "named.h"
 #include "path.h"
 #include "peer.h"
 #include "pull.h"
@@ -301,6 +302,19 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 	return at;
 }
 
+/* The same of a peer's paths before it is confirmed. In doubt nothing is asked on those that it
+ * came by. */
+static uint64_t bw_peer_unconfirmed_deadline(const struct bw_engine *e, const struct bw_peer *p)
+{
+	uint64_t at = p->doubted || p->denied_as ? p->patience : BW_NEVER;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		if (!p->doubted || p->path[i]->state == BW_PATH_TRYING)
+			at = bw_min_u64(at, bw_path_deadline(e, p->path[i]));
+	return at;
+}
+
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 {
 	uint64_t at;
@@ -314,8 +328,11 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	}
 	bw_peer_plan_ping(e, p);
 	at = p->ping_at;
-	for (i = 0; i < p->npaths; i++)
-		at = bw_min_u64(at, bw_path_deadline(e, p->path[i]));
+	if (BW_LIKELY(p->confirmed))
+		for (i = 0; i < p->npaths; i++)
+			at = bw_min_u64(at, bw_path_deadline(e, p->path[i]));
+	else
+		at = bw_min_u64(at, bw_peer_unconfirmed_deadline(e, p));
 	if (!bw_peer_waits(p)) {
 		p->waiting_since = 0;
 	} else {
@@ -323,8 +340,6 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 			p->waiting_since = e->now ? e->now : 1;
 		at = bw_min_u64(at, bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns);
 	}
-	if (!p->confirmed && p->denied)
-		at = bw_min_u64(at, p->denied + BW_KEY_PATIENCE);
 	if (p->arriving)
 		at = bw_min_u64(at, p->arrived + e->cfg.dead_ns);
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
@@ -372,7 +387,7 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		t->rx.ack_now = true;
 		t->rx.ack_at = BW_NEVER;
 	}
-	if (t->state != BW_PATH_UP)
+	if (t->state != BW_PATH_UP || p->doubted)
 		return;
 	if (e->now >= t->cc.pace.until)
 		t->cc.pace.until = BW_NEVER; /* the peer is ready now */
@@ -423,11 +438,13 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT); /* who begins a message sends all of it */
 		return;
 	}
-	if (!p->confirmed && p->denied && e->now >= p->denied + BW_KEY_PATIENCE) {
+	if (!p->confirmed && p->denied_as && e->now >= p->patience) {
 		bw_peer_down(e, p,
 			     p->denied_as == BW_REFUSAL_VERSION ? BW_DOWN_VERSION : BW_DOWN_KEY);
 		return;
 	}
+	if (p->doubted && e->now >= p->patience)
+		bw_named_trust(e, p);
 	for (i = 0; i < p->npaths; i++)
 		bw_path_timers(e, p, p->path[i]);
 	if (e->now >= p->ping_at) {

@@ -245,7 +245,9 @@ enum bw_event_type {
 	BW_EV_PULLED,	   /* a pull ended; .len bytes are in place when status is 0 */
 	BW_EV_REGION_DONE, /* an exposed region was released by its peer, or failed; buffer is
 			    * free */
-	BW_EV_PEER_UP,	   /* first contact made */
+	/* first contact made. Once more for a handle: somebody else had called in the name of the
+	 * peer that the host has named, and what the host had given for it before has failed */
+	BW_EV_PEER_UP,
 	BW_EV_PEER_DOWN, /* peer lost; all its operations fail with the same status; handle invalid
 			  * after this event */
 	BW_EV_PATH,	 /* a path became usable, was lost, or changed its frame size */

@@ -176,7 +176,7 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		return -BW_DROP_EARLY;
 	if (!bw_link_same(&f->from, &(*path)->to))
 		return -BW_DROP_ADDRESS;
-	if (!p->confirmed) {
+	if (!p->confirmed && !p->doubted) {
 		p->confirmed = true;
 		bw_path_guess(e, *path);
 		bw_path_up(e, p, *path);

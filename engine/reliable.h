@@ -54,6 +54,10 @@
 #define BW_ROWS	     256 /* of the table of paths */
 #define BW_NAMESAKES 8	 /* callers of no use of one node and engine number, at most */
 
+/* Who is at an address that our host has named may answer for so long before somebody elsewhere is
+ * taken for the peer. */
+#define BW_NAMED_PATIENCE (3 * BW_S)
+
 #define BW_FLOWS_LISTED 8   /* flows of a peer that are looked at one after another */
 #define BW_FLOW_BUCKETS 256 /* of the table of the flows of a peer that has more */
 #define BW_QUEUE_LISTED 64  /* waiting messages of a flow that are looked at one after another */
@@ -127,7 +131,7 @@ struct bw_txmsg {
 	uint32_t next_off;   /* first byte never sent */
 	uint32_t refs;	     /* records that own a range of it */
 	int32_t wire_status; /* part_msg.status */
-	int32_t status;	     /* of the SENT event */
+	int32_t status;	     /* of the SENT event; before that, see bw_named_mark() */
 	uint32_t peer_handle;
 	uint8_t kind; /* enum bw_part_kind */
 	uint8_t code;
@@ -302,15 +306,19 @@ struct bw_peer {
 	bool confirmed; /* it has got a HELLO of ours, as an echo, token or tag shows: what we know
 			 * of it is neither an old HELLO's tale nor made up */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
-	bool stripes;	      /* it takes data by several paths together */
-	bool keyed;	      /* its frames have tags */
-	uint8_t trailer;      /* bytes behind what DATA says: BW_SEAL_TAG if it is sealed */
-	bool longs;	      /* it takes eager messages longer than BW_EAGER_LIMIT */
-	bool striped;	      /* and several are in use now */
-	uint8_t together;     /* paths that are up and in the group of the best one */
-	uint8_t lines;	      /* over so many lines */
-	bool ping_expects;    /* the pings are planned because something is expected */
-	uint8_t npaths, best; /* best: path in use */
+	bool stripes;		/* it takes data by several paths together */
+	bool keyed;		/* its frames have tags */
+	uint8_t trailer;	/* bytes behind what DATA says: BW_SEAL_TAG if it is sealed */
+	bool longs;		/* it takes eager messages longer than BW_EAGER_LIMIT */
+	bool striped;		/* and several are in use now */
+	uint8_t together;	/* paths that are up and in the group of the best one */
+	uint8_t lines;		/* over so many lines */
+	bool ping_expects : 1;	/* the pings are planned because something is expected */
+	bool doubted : 1;	/* our host has named it by addresses at none of which it has been
+				* heard of; not confirmed then. This and the next two: named.c */
+	bool doubted_longs : 1; /* `longs`, which is false while it is doubted */
+	bool hidden : 1;	/* our host does not know it: no event tells of it */
+	uint8_t npaths, best;	/* best: path in use */
 	uint16_t engine;
 	uint32_t handle;     /* what the host calls it */
 	uint32_t wire;	     /* our handle that the peer is to use; at first the same */
@@ -344,7 +352,8 @@ struct bw_peer {
 	uint32_t asked;	   /* its pulls that are being served, and answers not yet acknowledged */
 	uint8_t heap_rank; /* peers on the shortest way down to a missing child; 0: it is in no
 			    * heap, as it has no deadline; written by timer.c */
-	uint8_t denied_as; /* enum bw_refusal: KEY or VERSION; of `denied` */
+	uint8_t denied_as; /* enum bw_refusal: for KEY or VERSION somebody has refused our HELLO,
+			    * without proof; 0: nobody has. Written by farewell.c */
 	uint16_t flows_opened; /* flows that its messages made; at most BW_FLOWS_MAX */
 
 	/* credit, bytes since first contact */
@@ -361,9 +370,10 @@ struct bw_peer {
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_left, *heap_right, *heap_up; /* in the heap of engine.heap */
 	uint64_t heap_key, deadline;
-	/* ns; when somebody first refused our HELLO for key or version, without proof; 0: nobody
-	 * has. Written by farewell.c */
-	uint64_t denied;
+	/* ns; while it is not confirmed, until then: who is at an address that our host has named
+	 * may become the peer, and nobody else; who is said to refuse us may answer. 0: there is no
+	 * such time. Written by named.c and farewell.c */
+	uint64_t patience;
 
 	struct bw_keys *keys; /* NULL without a cluster key */
 

@@ -283,6 +283,11 @@ void *bw_table_get(const struct bw_table *t, uint32_t handle)
 	return slot->gen == handle >> BW_HANDLE_BITS ? slot->obj : NULL;
 }
 
+void bw_table_give(struct bw_table *t, uint32_t handle, void *obj)
+{
+	bw_table_slot(t, handle & BW_HANDLE_INDEX)->obj = obj;
+}
+
 void bw_table_remove(struct bw_table *t, uint32_t handle)
 {
 	uint32_t index = handle & BW_HANDLE_INDEX;

@@ -109,6 +109,8 @@ void bw_table_init(struct bw_table *t, struct bw_arena *a, uint32_t random);
 uint32_t bw_table_add(struct bw_table *t, void *obj, uint32_t random);
 /* The object, or NULL if the handle is stale. */
 void *bw_table_get(const struct bw_table *t, uint32_t handle);
+/* A living handle is that of another object from now on. */
+void bw_table_give(struct bw_table *t, uint32_t handle, void *obj);
 void bw_table_remove(struct bw_table *t, uint32_t handle);
 
 #endif

@@ -24,6 +24,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/key.c"
 #include "engine/late.c"
 #include "engine/loss.c"
+#include "engine/named.c"
 #include "engine/path.c"
 #include "engine/path/lost.c"
 #include "engine/path/pace.c"

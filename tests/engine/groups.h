@@ -15,6 +15,7 @@ int segments_tests(void);
 int pull_tests(void);
 int ack_tests(void);
 int loss_tests(void);
+int named_tests(void);
 int late_tests(void);
 int credit_tests(void);
 int congestion_tests(void);

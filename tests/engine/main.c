@@ -28,7 +28,7 @@ static const struct {
 	{"carry", carry_tests},	      {"cookie", cookie_tests},
 	{"hkdf", hkdf_tests},	      {"key", key_tests},
 	{"encrypt", encrypt_tests},   {"version", version_tests},
-	{"shrink", shrink_tests},
+	{"shrink", shrink_tests},     {"named", named_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
