@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The rest of the module, for the two nodes of port_world.h. */
+#include "port_world.h"
+
+#include "../../hosts/kernel/crc.h"
+#include "../../hosts/kernel/keyed.h"
+#include "../../hosts/kernel/overflow.h"
+#include "../../hosts/kernel/server.h"
+
+int bwk_family = AF_BEOWIRE;
+
+/* ---- who pays ---- */
+
+static struct port_side *of_user(const struct bwk_user *user)
+{
+	return container_of(user, struct port_side, user);
+}
+
+bool bwk_user_charge(struct bwk_user *user, u64 bytes)
+{
+	struct port_side *s = of_user(user);
+
+	if (bytes > s->limit || s->held > s->limit - bytes)
+		return false;
+	s->held += bytes;
+	return true;
+}
+
+void bwk_user_uncharge(struct bwk_user *user, u64 bytes)
+{
+	struct port_side *s = of_user(user);
+
+	if (bytes > s->held)
+		fuzz_bad("more is given back than was charged");
+	s->held -= bytes;
+}
+
+u64 bwk_user_room(const struct bwk_user *user)
+{
+	const struct port_side *s = of_user(user);
+
+	return s->limit > s->held ? s->limit - s->held : 0;
+}
+
+bool bwk_user_take_port(struct bwk_user *user)
+{
+	of_user(user)->numbers++;
+	return true;
+}
+
+void bwk_user_free_port(struct bwk_user *user)
+{
+	of_user(user)->numbers--;
+}
+
+void bwk_user_limited(void)
+{
+}
+
+bool bwk_account_raise(struct bwk_account *account, u32 bytes)
+{
+	return bwk_user_charge(account->user, bytes);
+}
+
+void bwk_account_lower(struct bwk_account *account, u32 bytes)
+{
+	bwk_user_uncharge(account->user, bytes);
+}
+
+struct mem_cgroup *bwk_account_enter(const struct bwk_account *account)
+{
+	return NULL;
+}
+
+void bwk_account_left(struct mem_cgroup *before)
+{
+}
+
+u32 bwk_crc(u32 crc, const void *p, size_t n)
+{
+	return bw_crc32c(crc, p, n);
+}
+
+/* ---- what is computed with keys ----
+ *
+ * Where frames are made up, every cookie and tag is FUZZ_TAG, so that they can show it. */
+
+bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
+{
+	memset(bytes, 0, BWK_KEY_BYTES);
+	return world.seals;
+}
+
+u64 bwk_siphash(const u8 key[BWK_KEYED_SIP_KEY], const void *data, size_t len)
+{
+	u64 crc = bw_crc32c(key[0], data, len);
+
+	return world.plain ? crc * 0x9E3779B97F4A7C15ull | 1 : FUZZ_TAG;
+}
+
+void bwk_hmac_sha256(u8 out[BWK_KEYED_HASH], const u8 *key, size_t keylen, const void *data,
+		     size_t len)
+{
+	memset(out, 0, BWK_KEYED_HASH);
+}
+
+/* Sealed bytes are others. */
+static void turn(u8 *frame, uint32_t end)
+{
+	for (uint32_t i = BW_DATA_HEAD; i < end; i++)
+		frame[i] ^= 0x80;
+}
+
+/* Of a frame that is sealed, where all are genuine; else any with an even first byte will do. */
+static void tag_of(u8 tag[BW_SEAL_TAG], const u8 *frame, uint32_t end)
+{
+	u32 crc = bw_crc32c(0, frame, end);
+
+	memset(tag, 0, BW_SEAL_TAG);
+	memcpy(tag, &crc, sizeof(crc));
+}
+
+void bw_seal_frame(void *frame, uint32_t end, const struct bw_seal_by *by)
+{
+	turn(frame, end);
+	if (world.plain)
+		tag_of((u8 *)frame + end, frame, end);
+	else
+		memset((u8 *)frame + end, 0, BW_SEAL_TAG);
+}
+
+int bw_open_frame(void *frame, uint32_t end, const struct bw_seal_by *by)
+{
+	const u8 *shown = (u8 *)frame + end;
+	u8 tag[BW_SEAL_TAG];
+
+	tag_of(tag, frame, end);
+	if (world.plain ? memcmp(tag, shown, sizeof(tag)) : shown[0] & 1)
+		return -EBADMSG;
+	turn(frame, end);
+	return 0;
+}
+
+/* ---- what nothing comes of ---- */
+
+void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff *skb, int reason)
+{
+	if (!skb_mac_header_was_set(skb) || eth_hdr(skb)->h_proto != htons(BW_ETHERTYPE))
+		fuzz_bad("a malformed frame of nobody");
+}
+
+void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,
+		      const struct bw_event *down)
+{
+}
+
+void bwk_tell_key(struct bwk_node *node, const struct bwk_peer *peer)
+{
+}
+
+void bwk_tell_encrypts(struct bwk_node *node, const struct bwk_peer *peer)
+{
+}
+
+void bwk_tell_still(struct bwk_node *node, const struct bwk_peer *peer, u64 now, u64 late_ns)
+{
+}
+
+bool bwk_server_frame(const struct bwk_iface *iface, struct sk_buff *skb, u16 number)
+{
+	return false;
+}
+
+void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
+{
+	if (skb_shared(refused))
+		fuzz_bad("a refused frame that others look at");
+}
+
+struct bwk_node *bwk_node_of(const struct net *net)
+{
+	return &container_of(net, struct port_side, net)->node;
+}
+
+/* ---- pages of programs, which cannot be pinned here ---- */
+
+struct bwk_buf *bwk_buf_pin(struct bwk_account *account, struct iov_iter *from, size_t len,
+			    enum bwk_pin how)
+{
+	return ERR_PTR(-EAGAIN);
+}
+
+void bwk_buf_unpin(struct bwk_buf *b)
+{
+}
+
+bool bwk_buf_let_go(struct bwk_buf *b)
+{
+	return true;
+}
+
+bool bwk_buf_over(struct bwk_buf *b, struct bwk_port *port)
+{
+	return true;
+}
+
+void bwk_buf_exit(void)
+{
+}
+
+struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t len)
+{
+	return bwk_buf_copy(&bs->spares, bs->account, from, len);
+}
