@@ -59,6 +59,32 @@ void port_settle(void)
 	} while (any || fake_timer_next() <= fake_time);
 }
 
+static uint32_t patience;
+
+void port_patience(uint32_t times)
+{
+	patience = times;
+	fake_task.signal = false;
+}
+
+void port_wait(void)
+{
+	struct port_side *them = &world.side[THEM];
+	struct port_frame f;
+	uint32_t i;
+
+	fake_time += FAKE_WAIT * BW_MS;
+	port_settle();
+	for (i = 0; i < 8 && them->frames; i++) {
+		port_wire_take(them, &f, 1);
+		port_arrive(&world.side[US], &f, 1, 0, false);
+		free(f.bytes);
+		port_settle();
+	}
+	if (!patience || !--patience)
+		fake_task.signal = true;
+}
+
 /* The next frames of the other side, perhaps twice, damaged, or in another order. */
 static void genuine(struct fuzz_input *in, bool change)
 {
@@ -179,7 +205,10 @@ static void one_step(struct fuzz_input *in)
 		break;
 	case STEP_CALL:
 	case STEP_CALL_THEIRS:
-		call(step == STEP_CALL ? us : &world.side[THEM], in);
+		if (world.kind == PORT_RECORDS)
+			call(step == STEP_CALL ? us : &world.side[THEM], in);
+		else
+			port_socks_call(step == STEP_CALL ? us : &world.side[THEM], in);
 		break;
 	case STEP_TIME:
 		fake_time += 1ull << fuzz_u8(in) % 36;
@@ -192,7 +221,10 @@ static void one_step(struct fuzz_input *in)
 		break;
 	case STEP_ANSWER:
 		arg = fuzz_u8(in);
-		port_answer(arg & 0x80 ? &world.side[THEM] : us, arg & 0x7F);
+		if (world.kind == PORT_RECORDS)
+			port_answer(arg & 0x80 ? &world.side[THEM] : us, arg & 0x7F);
+		else
+			port_socks_drain(arg & 0x80 ? &world.side[THEM] : us);
 		break;
 	case STEP_PARTS:
 		port_make_parts(in);

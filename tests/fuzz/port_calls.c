@@ -51,7 +51,7 @@ static int submit(struct port_side *s, struct bw_op *op, struct bwk_buf *b)
 static struct bwk_buf *filled(struct port_side *s, uint32_t len, uint64_t seed)
 {
 	uint8_t *bytes = malloc(len + 1);
-	struct iov_iter from = {bytes, len};
+	struct iov_iter from = {bytes, 0, len};
 	struct bwk_buf *b;
 	uint32_t i;
 
@@ -171,13 +171,12 @@ void port_say(struct port_side *s, enum bw_op_type type, bool on)
 	say(s, &op);
 }
 
-static uint8_t answer_bytes[70000];
-
 void port_answer(struct port_side *s, uint8_t how)
 {
 	struct beowire_info info = {0};
 	struct sockaddr_beowire from;
 	struct beowire_region answer;
+	uint8_t *bytes;
 	bool any;
 	uint64_t i;
 
@@ -187,11 +186,12 @@ void port_answer(struct port_side *s, uint8_t how)
 	if (!any && !(how & 4))
 		return;
 	answer = (struct beowire_region){.id = any ? info.cookie : how >> 3, .len = info.len};
-	if (answer.len > sizeof(answer_bytes) || info.imm)
+	bytes = port_memory + info.key % PORT_NAMES * PORT_PIECE;
+	if (answer.len > PORT_PIECE || info.imm)
 		how |= 1; /* it may not be read */
 	for (i = 0; !(how & 1) && i < answer.len; i++)
-		answer_bytes[i] = port_byte(info.key, i);
-	answer.buf = how & 1 ? 0 : (uintptr_t)answer_bytes;
+		bytes[i] = port_byte(info.key, i);
+	answer.buf = how & 1 ? 0 : (uintptr_t)bytes;
 	if (how & 2)
 		answer.len /= 2; /* not what was asked for */
 	bwk_region_answer(&s->answers, &answer);

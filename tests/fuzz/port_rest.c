@@ -5,9 +5,9 @@
 #include "../../hosts/kernel/crc.h"
 #include "../../hosts/kernel/keyed.h"
 #include "../../hosts/kernel/overflow.h"
+#include "../../hosts/kernel/registry.h"
 #include "../../hosts/kernel/server.h"
-
-int bwk_family = AF_BEOWIRE;
+#include "../../hosts/kernel/threshold.h"
 
 /* ---- who pays ---- */
 
@@ -65,6 +65,11 @@ bool bwk_account_raise(struct bwk_account *account, u32 bytes)
 void bwk_account_lower(struct bwk_account *account, u32 bytes)
 {
 	bwk_user_uncharge(account->user, bytes);
+}
+
+struct bwk_account *bwk_account_new(const struct net *net)
+{
+	return bwk_account_hold(&container_of(net, struct port_side, net)->account);
 }
 
 struct mem_cgroup *bwk_account_enter(const struct bwk_account *account)
@@ -182,33 +187,85 @@ struct bwk_node *bwk_node_of(const struct net *net)
 	return &container_of(net, struct port_side, net)->node;
 }
 
-/* ---- pages of programs, which cannot be pinned here ---- */
-
-struct bwk_buf *bwk_buf_pin(struct bwk_account *account, struct iov_iter *from, size_t len,
-			    enum bwk_pin how)
+int bwk_bad_call(const struct bwk_node *node, enum bwk_bad kind, int error)
 {
-	return ERR_PTR(-EAGAIN);
+	return error;
 }
 
-void bwk_buf_unpin(struct bwk_buf *b)
-{
-}
-
-bool bwk_buf_let_go(struct bwk_buf *b)
+bool bwk_sysctl_allows(struct bwk_node *node)
 {
 	return true;
 }
 
-bool bwk_buf_over(struct bwk_buf *b, struct bwk_port *port)
+const struct bw_protocol *bwk_registry_get(int number, struct module **owner)
 {
-	return true;
+	return NULL;
 }
 
-void bwk_buf_exit(void)
+struct bwk_server *bwk_server_get(struct bwk_node *node, int number)
+{
+	return NULL;
+}
+
+void bwk_server_put(struct bwk_server *server)
 {
 }
 
-struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t len)
+const struct proto_ops bwk_server_sock_ops;
+u32 bwk_threshold = 16384;
+
+/* ---- calls that fuzz_calls.c has ---- */
+
+int bwk_sock_getsockopt(struct socket *sock, int level, int name, char *value, int *len)
 {
-	return bwk_buf_copy(&bs->spares, bs->account, from, len);
+	return -ENOPROTOOPT;
+}
+
+int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
+{
+	return -ENOPROTOOPT;
+}
+
+int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
+{
+	return -ENOTTY;
+}
+
+int bwk_bell_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
+{
+	return -EINVAL;
+}
+
+/* ---- memory of the programs ---- */
+
+uint8_t port_memory[PORT_MEMORY] __attribute__((aligned(4096)));
+static struct page pages[PORT_MEMORY / 4096];
+
+int fake_pages(unsigned long at, u32 n, struct page **to)
+{
+	unsigned long first = (at - (unsigned long)port_memory) / PAGE_SIZE;
+	u32 i;
+
+	if (first >= ARRAY_SIZE(pages))
+		return -EFAULT;
+	for (i = 0; i < n && first + i < ARRAY_SIZE(pages); i++) {
+		to[i] = &pages[first + i];
+		get_page(to[i]);
+	}
+	return (int)i;
+}
+
+void port_pages_begin(void)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(pages); i++)
+		pages[i] = (struct page){1, port_memory + i * PAGE_SIZE};
+}
+
+void port_pages_end(void)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(pages); i++)
+		if (pages[i].refs != 1)
+			fuzz_bad("a page of a program is still held");
+	if (fake_task.user.locked_vm.n)
+		fuzz_bad("a user is charged for pages that are not locked");
 }

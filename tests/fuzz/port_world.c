@@ -34,6 +34,7 @@ static void read_kept(struct port_side *s, struct port_kept *k)
 	for (i = 0; world.plain && i < k->len; i++)
 		if (bytes[i] != port_byte(k->tag, i))
 			fuzz_bad("a message of other bytes than were sent");
+	k->skb->next = k->skb->prev = NULL;
 	fake_bh++;
 	napi_consume_skb(k->skb, 1);
 	fake_bh--;
@@ -85,7 +86,9 @@ static void message(void *owner, struct bwk_peer *peer, const struct bw_event *e
 		s->lost = true;
 		return;
 	}
-	memset(skb->cb, 0xEE, sizeof(skb->cb)); /* it is the owner's */
+	/* It is the owner's, who may put it into a queue. */
+	memset(skb->cb, 0xEE, sizeof(skb->cb));
+	skb->next = skb->prev = (struct sk_buff *)8;
 	k = &s->kept[s->kepts++];
 	*k = (struct port_kept){skb, off, (uint32_t)ev->len, ev->tag};
 	if (!whole || skb_shared(skb) || (k->tag & 3))
@@ -146,7 +149,7 @@ static const struct bwk_port_ops port_ops = {
 
 /* ---- beginning and end ---- */
 
-static void open_side(struct port_side *s, uint16_t number)
+static void open_port(struct port_side *s, uint16_t number)
 {
 	struct bwk_port_attr attr = {.protocol = &bw_reliable,
 				     .ops = &port_ops,
@@ -157,6 +160,22 @@ static void open_side(struct port_side *s, uint16_t number)
 				     .checksum = true,
 				     .dead_ms = 60000,
 				     .rx_budget = 1 << 20};
+
+	if (bwk_port_open(&s->node, &attr))
+		fuzz_bad("no port");
+	s->answers.port = s->port;
+	s->answers.account = &s->account;
+}
+
+static struct net_device *peer_dev(struct net_device *dev)
+{
+	return NULL;
+}
+
+static void open_side(struct port_side *s, uint16_t number)
+{
+	/* Ours is as a veth is, to which frames go as copies of a program's pages. */
+	static const struct net_device_ops veth = {.ndo_get_peer_dev = peer_dev}, plain;
 
 	s->account.user = &s->user;
 	s->account.sk.refs = 1;
@@ -173,13 +192,14 @@ static void open_side(struct port_side *s, uint16_t number)
 	s->dev.type = ARPHRD_ETHER;
 	s->dev.dev_addr = s->mac;
 	s->dev.net = &s->net;
+	s->dev.netdev_ops = s == &world.side[US] ? &veth : &plain;
 	s->dev.features = NETIF_F_SG | NETIF_F_FRAGLIST | NETIF_F_GSO | NETIF_F_GSO_FRAGLIST;
 	if (bwk_iface_attach(&s->node, &s->dev))
 		fuzz_bad("no interface");
-	if (bwk_port_open(&s->node, &attr))
-		fuzz_bad("no port");
-	s->answers.port = s->port;
-	s->answers.account = &s->account;
+	if (world.kind == PORT_RECORDS)
+		open_port(s, number);
+	else
+		port_socks_open(s, number);
 	s->addr = (struct sockaddr_beowire){.sbw_family = AF_BEOWIRE, .sbw_port = number};
 	memcpy(s->addr.sbw_mac, s->mac, ETH_ALEN);
 }
@@ -190,26 +210,40 @@ void port_begin(struct fuzz_input *in)
 
 	memset(&world, 0, sizeof(world));
 	memset(&fake_memory, 0, sizeof(fake_memory));
+	memset(&fake_task, 0, sizeof(fake_task));
 	fake_time = BW_S;
 	fake_drawn = 0;
+	fake_waits = port_wait;
+	fake_lockable = 64;
+	port_pages_begin();
 	world.in = in;
 	world.plain = how & 1;
 	world.seals = how & 2;
+	world.kind = how >> 3 & 3;
 	bwk_row_init();
+	bwk_sock_init();
+	bwk_sock_ready();
 	port_mac(world.side[THEM].mac, 0);
 	port_mac(world.side[US].mac, PORT_STRANGERS);
 	open_side(&world.side[US], 1);
 	open_side(&world.side[THEM], 2);
+	port_patience(100);
 	if (how & 4)
 		return;
+	if (world.kind != PORT_RECORDS)
+		port_socks_meet(how & 32);
 	port_say(&world.side[US], BW_OP_WATCH, false); /* first contact */
 	port_settle();
 }
 
 static void release(struct port_side *s)
 {
+	port_patience(2);
 	port_read(s, PORT_KEPT);
-	bwk_port_release(s->port, s);
+	if (world.kind == PORT_RECORDS)
+		bwk_port_release(s->port, s);
+	else
+		port_socks_close(s);
 }
 
 /* A port that lingers ends after a minute at most. */
@@ -245,8 +279,13 @@ static void check_all_came(void)
 	     n++) {
 		struct port_frame f;
 
-		port_answer(us, 1);
-		port_answer(them, 1);
+		if (world.kind == PORT_RECORDS) {
+			port_answer(us, 1);
+			port_answer(them, 1);
+		} else {
+			port_socks_drain(us);
+			port_socks_drain(them);
+		}
 		while (them->frames) {
 			port_wire_take(them, &f, 1);
 			port_arrive(us, &f, 1, 0, false);
@@ -256,7 +295,7 @@ static void check_all_came(void)
 		fake_time += 20 * BW_MS;
 		port_settle();
 	}
-	if (us->downs || them->downs)
+	if (us->downs || them->downs || world.kind != PORT_RECORDS)
 		return;
 	for (i = 0; i < them->sent; i++)
 		if (!us->got[i])
@@ -291,9 +330,10 @@ void port_end(void)
 	check_gone(us);
 	check_gone(them);
 	bwk_row_exit();
+	bwk_sock_exit();
+	port_pages_end();
 	if (fake_task.task_frag.page)
 		put_page(fake_task.task_frag.page);
-	memset(&fake_task, 0, sizeof(fake_task));
 	if (fake_skbs)
 		fuzz_bad("socket buffers are left");
 	if (fake_memory.pieces)

@@ -18,6 +18,10 @@ enum { US, THEM, SIDES };
 #define PORT_MESSAGES	128 /* that a side sends at most */
 #define PORT_NAMES	8   /* regions and pulls that scripts can name */
 #define PORT_MEMORY_MAX (1u << 20)
+#define PORT_PIECE	(16 * 4096u) /* bytes of a program's memory that one call uses */
+#define PORT_PIECES	16
+#define PORT_MEMORY	(SIDES * PORT_PIECES * PORT_PIECE)
+#define PORT_SOCKS	4
 #define PORT_STRANGERS	4 /* addresses that made-up frames come from; the first is the other side */
 
 struct port_frame {
@@ -36,6 +40,18 @@ struct port_region {
 	uint64_t key, seed, len;
 };
 
+/* What owns the ports. */
+enum port_kind { PORT_RECORDS, PORT_MESSAGES_OF, PORT_PACKETS, PORT_STREAM };
+
+/* A socket of a program. */
+struct port_sock {
+	struct socket sock; /* sk: NULL if it is closed */
+	bool known;	    /* what it sends is checked by the other one that is known */
+	uint64_t sent, got; /* messages, or bytes of a stream */
+	uint32_t length[PORT_MESSAGES];
+	bool unsure; /* a send may have arrived or not */
+};
+
 struct port_side {
 	struct bwk_node node;
 	struct bwk_node_counters count;
@@ -49,6 +65,8 @@ struct port_side {
 	struct bwk_sock answers; /* for whom questions are answered */
 	uint64_t held, limit;	 /* bytes that are charged, and may be */
 	uint32_t numbers;	 /* of ports */
+
+	struct port_sock socks[PORT_SOCKS]; /* the first one has the port */
 
 	struct port_frame wire[PORT_WIRE];
 	uint32_t frames;
@@ -69,6 +87,7 @@ struct port_side {
 struct port_world {
 	struct port_side side[SIDES];
 	struct fuzz_input *in;
+	enum port_kind kind;
 	bool plain;   /* nobody makes frames up: what arrives is what was sent */
 	bool seals;   /* both encrypt */
 	bool lose;    /* our frames get lost */
@@ -84,6 +103,10 @@ extern struct port_world world;
 void port_begin(struct fuzz_input *in);
 /* Everything ends; nothing may be left. */
 void port_end(void);
+/* Ten milliseconds pass for who sleeps, and some frames arrive; at last a signal does. */
+void port_wait(void);
+/* Calls that begin from now on may sleep so often. */
+void port_patience(uint32_t times);
 /* Timers and work that are due, and our frames to the other side. */
 void port_settle(void);
 /* What has to be so between two steps. */
@@ -106,6 +129,22 @@ void port_cancel(struct port_side *s, uint32_t which);
 void port_say(struct port_side *s, enum bw_op_type type, bool on);
 /* The next question is answered. */
 void port_answer(struct port_side *s, uint8_t how);
+
+/* ---- port_socks.c: the same of sockets ---- */
+
+void port_socks_open(struct port_side *s, uint16_t number);
+/* Both have a connection, if they are of that kind. */
+void port_socks_meet(bool swap);
+void port_socks_call(struct port_side *s, struct fuzz_input *in);
+/* All that came is received, and checked. */
+void port_socks_drain(struct port_side *s);
+void port_socks_close(struct port_side *s);
+
+/* ---- port_rest.c ---- */
+
+extern uint8_t port_memory[PORT_MEMORY]; /* of the programs */
+void port_pages_begin(void);
+void port_pages_end(void);
 
 /* ---- port_wire.c ---- */
 

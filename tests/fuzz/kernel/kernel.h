@@ -267,12 +267,6 @@ struct percpu_counter {
 typedef struct {
 	int unused;
 } siphash_key_t;
-struct proto {
-	int unused;
-};
-struct proto_ops {
-	int unused;
-};
 struct module {
 	int unused;
 };
@@ -281,54 +275,12 @@ struct user_namespace;
 struct net {
 	struct user_namespace *user_ns;
 };
-/* Memory of a program, one piece after another; fake_user() is not asked. */
-struct iov_iter {
-	u8 *at;
-	size_t count;
-};
-
 #include "memory.h"
 #include "work.h"
 #include "net.h"
 #include "skb.h"
 
-struct sock {
-	struct net *net;
-	int refs, sk_type, sk_err, sk_sndbuf, sk_shutdown;
-	void (*sk_state_change)(struct sock *sk), (*sk_write_space)(struct sock *sk);
-	void (*sk_data_ready)(struct sock *sk);
-	struct sk_buff_head sk_receive_queue;
-};
-static inline long sock_rcvtimeo(const struct sock *sk, bool nonblock)
-{
-	return 0;
-}
-static inline long sock_sndtimeo(const struct sock *sk, bool nonblock)
-{
-	return 0;
-}
-struct socket {
-	struct sock *sk;
-	short type;
-};
-struct sockaddr;
-struct sockaddr_unsized;
-struct file;
-struct vm_area_struct;
-struct mm_struct;
-struct user_struct;
-struct ctl_table;
-struct ctl_table_header;
-typedef int proc_handler(const struct ctl_table *table, int write, void *buffer, size_t *len,
-			 loff_t *at);
-#define SOCK_LINGER	    0
-#define SOCK_DGRAM	    2
-#define SOCK_RDM	    4
-#define sock_flag(sk, flag) false
-#define sock_hold(sk)	    ((sk)->refs++)
-#define sock_put(sk)	    ((sk)->refs--)
-#define sock_net(sk)	    ((sk)->net)
-#define sk_error_report(sk) ((void)(sk))
+#include "sock.h"
 
 #define CAP_NET_ADMIN 12
 bool ns_capable(struct user_namespace *ns, int capability);
@@ -355,9 +307,6 @@ static inline unsigned long copy_from_user(void *to, const void *from, size_t n)
 #define get_user(x, from)	  (copy_from_user(&(x), from, sizeof(*(from))) ? -EFAULT : 0)
 #define put_user(x, to)		  (copy_to_user(to, &(x), sizeof(*(to))) ? -EFAULT : 0)
 
-typedef struct {
-	const void *at;
-} sockptr_t;
 #define copy_from_sockptr(to, from, n) copy_from_user(to, (from).at, n)
 
 static inline void strscpy(char *to, const char *from, size_t room)
@@ -367,10 +316,6 @@ static inline void strscpy(char *to, const char *from, size_t room)
 }
 
 /* Control messages, as the kernel has copied them. */
-struct msghdr {
-	void *msg_control;
-	size_t msg_controllen;
-};
 struct cmsghdr {
 	size_t cmsg_len;
 	int cmsg_level, cmsg_type;

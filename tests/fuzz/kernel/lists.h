@@ -202,6 +202,35 @@ static inline void rb_erase(struct rb_node *n, struct rb_root *root)
 		n->right->left = n->left;
 }
 
+/* In order, behind those that are equal. */
+static inline void rb_add(struct rb_node *n, struct rb_root *root,
+			  bool (*less)(struct rb_node *a, const struct rb_node *b))
+{
+	struct rb_node *before = NULL, *at = root->rb_node;
+
+	for (; at && !less(n, at); at = at->right)
+		before = at;
+	n->left = before;
+	n->right = at;
+	if (at)
+		at->left = n;
+	if (before)
+		before->right = n;
+	else
+		root->rb_node = n;
+}
+
+static inline struct rb_node *rb_find_first(const void *wanted, const struct rb_root *root,
+					    int (*compare)(const void *wanted,
+							   const struct rb_node *n))
+{
+	struct rb_node *n = root->rb_node;
+
+	while (n && compare(wanted, n))
+		n = n->right;
+	return n;
+}
+
 #define INTERVAL_TREE_DEFINE(type, field, number, last_below, first, last, how, name)              \
 	how void name##_insert(type *p, struct rb_root_cached *root)                               \
 	{                                                                                          \

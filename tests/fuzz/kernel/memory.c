@@ -88,9 +88,8 @@ size_t copy_to_iter(const void *from, size_t n, struct iov_iter *to)
 {
 	fake_sleeps();
 	n = min(n, to->count);
-	memcpy(to->at, from, n);
-	to->at += n;
-	to->count -= n;
+	memcpy(to->ubuf + to->iov_offset, from, n);
+	iov_iter_advance(to, n);
 	return n;
 }
 
@@ -98,14 +97,13 @@ size_t copy_from_iter(void *to, size_t n, struct iov_iter *from)
 {
 	fake_sleeps();
 	n = min(n, from->count);
-	memcpy(to, from->at, n);
-	from->at += n;
-	from->count -= n;
+	memcpy(to, from->ubuf + from->iov_offset, n);
+	iov_iter_advance(from, n);
 	return n;
 }
 
 int import_ubuf(int way, void *at, size_t n, struct iov_iter *iter)
 {
-	*iter = (struct iov_iter){at, n};
+	*iter = (struct iov_iter){at, 0, n};
 	return 0;
 }

@@ -69,6 +69,16 @@ static inline void memcpy_to_page(struct page *page, size_t at, const void *from
 	memcpy(page->bytes + at, from, n);
 }
 
+/* Memory of a program in one piece; fake_user() is not asked. */
+struct iov_iter {
+	u8 *ubuf;
+	size_t iov_offset, count;
+};
+#define iter_is_ubuf(iter)	  true
+#define iter_is_iovec(iter)	  false
+#define iov_iter_count(iter)	  ((iter)->count)
+#define iov_iter_advance(iter, n) ((void)((iter)->iov_offset += (n), (iter)->count -= (n)))
+
 #define module_param_named(name, word, type, mode)
 #define MODULE_PARM_DESC(name, text)
 

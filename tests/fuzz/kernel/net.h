@@ -94,6 +94,13 @@ struct ethhdr {
 	u16 h_proto;
 } __attribute__((packed));
 
+static inline bool is_zero_ether_addr(const u8 *mac)
+{
+	static const u8 none[6];
+
+	return !memcmp(mac, none, sizeof(none));
+}
+
 static inline bool is_valid_ether_addr(const u8 *mac)
 {
 	static const u8 none[6];
@@ -129,12 +136,39 @@ static inline void get_random_bytes(void *to, size_t n)
 #define siphash_2u64(a, b, key) (((a) ^ (b) << 7) * 0xD6E8FEB86659FD93ull)
 
 #define current_euid() ((kuid_t){0})
+struct user_struct {
+	atomic_long_t locked_vm; /* pages */
+};
+struct cred {
+	struct user_struct *user;
+};
 struct task_struct {
 	struct mm_struct *mm;
 	struct page_frag task_frag;
+	unsigned int flags;
+	struct user_struct user;
+	struct cred cred;
+	bool signal; /* it has one, and sleeps no longer */
 };
 __attribute__((weak)) struct task_struct fake_task;
-#define current	      (&fake_task)
+#define current		       (&fake_task)
+#define current_user()	       (&fake_task.user)
+#define get_current_cred()     (fake_task.cred.user = &fake_task.user, &fake_task.cred)
+#define put_cred(c)	       ((void)(c))
+#define capable(what)	       false
+#define RLIMIT_MEMLOCK	       0
+#define CAP_IPC_LOCK	       14
+#define PF_EXITING	       4
+#define signal_pending(task)   ((task)->signal)
+#define send_sig(n, task, how) ((void)(task))
+#define need_resched()	       false
+#define single_task_running()  true
+#define cpu_relax()	       ((void)0)
+#define yield()		       ((void)0)
+#define msleep(ms)	       usleep_range((ms)*1000ul, (ms)*1000ul)
+#ifndef SIGPIPE
+#define SIGPIPE 13
+#endif
 #define module_put(m) ((void)(m))
 #define mmdrop(m)     ((void)(m))
 #define mmgrab(m)     ((void)(m))
