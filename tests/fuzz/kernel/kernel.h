@@ -4,8 +4,8 @@
  * headers that they include lead here (meson.build). Locks tell only whether they are held; memory
  * of a program is what fake_user() says.
  *
- * lists.h, memory.h, work.h, net.h and skb.h have the rest by topics; what memory.c, work.c and
- * skb.c have behind them only those targets link that call it.
+ * lists.h, memory.h, work.h, net.h, skb.h and socket.h have the rest by topics; what their C files
+ * have behind them only those targets link that call it.
  */
 #ifndef FUZZ_KERNEL_H
 #define FUZZ_KERNEL_H
@@ -280,7 +280,7 @@ struct net {
 #include "net.h"
 #include "skb.h"
 
-#include "sock.h"
+#include "socket.h"
 
 #define CAP_NET_ADMIN 12
 bool ns_capable(struct user_namespace *ns, int capability);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* See sock.h. */
+/* See socket.h. */
 #include "kernel.h"
 
 unsigned long fake_lockable;

@@ -3,8 +3,8 @@
  * Sockets, and what calls of them are given. Who sleeps calls fake_waits(), which the target sets:
  * there the world goes on.
  */
-#ifndef FUZZ_KERNEL_SOCK_H
-#define FUZZ_KERNEL_SOCK_H
+#ifndef FUZZ_KERNEL_SOCKET_H
+#define FUZZ_KERNEL_SOCKET_H
 
 #define SOCK_LINGER    0
 #define SOCK_STREAM    1
