@@ -102,6 +102,7 @@ static void genuine(struct fuzz_input *in, bool change)
 		f[0] = f[n - 1];
 		f[n - 1] = swap;
 	}
+	world.amiss |= how & 16;
 	if (how & 16)
 		f[0].bytes[fuzz_u16(in) % f[0].len] ^= fuzz_odd(in);
 	if (change && f[n - 1].len)
@@ -167,6 +168,7 @@ static void state(struct fuzz_input *in)
 	struct port_side *us = &world.side[US];
 	uint8_t what = fuzz_u8(in), arg = fuzz_u8(in);
 
+	world.amiss |= what % 7 >= 4;
 	switch (what % 7) {
 	case 0:
 		world.lose = arg & 1;

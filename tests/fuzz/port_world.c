@@ -340,6 +340,21 @@ void port_end(void)
 		fuzz_bad("memory is left");
 }
 
+/* Nothing is wrong with a frame that was not changed, whatever its shape. */
+static void check_drops(const struct port_side *s)
+{
+	static const uint8_t wrong[] = {BW_DROP_SHORT,	   BW_DROP_FOREIGN, BW_DROP_VERSION,
+					BW_DROP_CLUSTER,   BW_DROP_HEADER,  BW_DROP_TYPE,
+					BW_DROP_MALFORMED, BW_DROP_DATA,    BW_DROP_SEAL};
+	const struct bw_counters *c = bw_reliable.counters(s->port->engine);
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		if (c->drop[wrong[i]])
+			fuzz_bad("a frame that nothing is wrong with is dropped");
+	if (s->count.malformed || s->count.foreign)
+		fuzz_bad("a frame that nothing is wrong with is no frame");
+}
+
 void port_check(void)
 {
 	uint32_t i;
@@ -354,6 +369,8 @@ void port_check(void)
 			fuzz_bad(bad);
 		if (port->arriving_bytes > port->arriving_paid)
 			fuzz_bad("what arrives is not paid for");
+		if (world.plain && !world.amiss)
+			check_drops(&world.side[i]);
 		if (port->running || port->rx)
 			fuzz_bad("a port that is still at it");
 	}

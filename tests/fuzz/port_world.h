@@ -89,6 +89,7 @@ struct port_world {
 	struct fuzz_input *in;
 	enum port_kind kind;
 	bool plain;   /* nobody makes frames up: what arrives is what was sent */
+	bool amiss;   /* a frame was changed on its way, or memory was not there */
 	bool seals;   /* both encrypt */
 	bool lose;    /* our frames get lost */
 	bool full;    /* our interface has no room */
