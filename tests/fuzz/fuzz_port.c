@@ -126,6 +126,7 @@ static void genuine(struct fuzz_input *in, bool change)
 static void call(struct port_side *s, struct fuzz_input *in)
 {
 	uint8_t what = fuzz_u8(in), arg = fuzz_u8(in);
+	uint32_t n;
 
 	switch (what % 10) {
 	case 0:
@@ -159,7 +160,9 @@ static void call(struct port_side *s, struct fuzz_input *in)
 		if (arg == 0xFF)
 			port_say(s, BW_OP_DISCONNECT, what & 16);
 		else
-			port_send(s, arg, what >> 4);
+			for (n = arg == 0xFE ? PORT_MESSAGES : 1; n;
+			     n--) /* more memory is wanted */
+				port_send(s, arg & 63, what >> 4);
 	}
 }
 

@@ -136,7 +136,7 @@ static void add_list(struct sk_buff *skb, const uint8_t *bytes, uint32_t n, uint
 
 	for (; n; n -= part, bytes += part, end = &more->next) {
 		part = min(each, n);
-		head = each & 1 ? part : part / 2;
+		head = each & 8 ? part : part / 2;
 		more = build_head(bytes, head, 0);
 		if (add_pages(more, bytes + head, part - head, part))
 			fuzz_bad("a part that is too long");
@@ -309,35 +309,50 @@ static void hand_over_gro(struct port_side *to, struct sk_buff **skbs, uint32_t 
 	}
 }
 
-/* Somebody else looks at the frame as well, and is to find it as it was. */
-struct tap {
-	struct sk_buff *skb;
+/* Somebody else looks at a frame as well, for a while, and is to find it as it was. */
+#define TAPS 6
+static struct tap {
+	struct sk_buff *skb, *list;
 	uint8_t *bytes;
 	uint32_t len;
-};
-
-static struct tap tap_of(struct sk_buff *skb, uint8_t how)
-{
-	struct tap t = {NULL};
-
-	if (!(how & 3))
-		return t;
-	t.len = skb->len;
-	t.bytes = malloc(t.len + 1);
-	skb_copy_bits(skb, 0, t.bytes, t.len);
-	t.skb = (how & 3) == 1 ? skb_clone(skb, GFP_ATOMIC) : skb_get(skb);
-	return t;
-}
+} taps[TAPS];
+static uint32_t tapped_n;
 
 static void tap_end(struct tap *t)
 {
 	uint8_t *now = malloc(t->len + 1);
 
-	if (t->skb && (skb_copy_bits(t->skb, 0, now, t->len) || memcmp(now, t->bytes, t->len)))
+	if (skb_copy_bits(t->skb, 0, now, t->len) || memcmp(now, t->bytes, t->len) ||
+	    skb_shinfo(t->skb)->frag_list != t->list)
 		fuzz_bad("a frame was changed that others look at");
 	free(now);
 	free(t->bytes);
 	kfree_skb(t->skb);
+	*t = (struct tap){NULL};
+}
+
+void port_taps_end(void)
+{
+	for (tapped_n = 0; tapped_n < TAPS; tapped_n++)
+		if (taps[tapped_n].skb)
+			tap_end(&taps[tapped_n]);
+	tapped_n = 0;
+}
+
+static void tap(struct sk_buff *skb, uint8_t how)
+{
+	struct tap *t = &taps[tapped_n % TAPS];
+
+	if (!(how & 3))
+		return;
+	if (t->skb)
+		tap_end(t);
+	t->len = skb->len;
+	t->bytes = malloc(t->len + 1);
+	skb_copy_bits(skb, 0, t->bytes, t->len);
+	t->list = skb_shinfo(skb)->frag_list;
+	t->skb = (how & 3) == 1 ? skb_clone(skb, GFP_ATOMIC) : skb_get(skb);
+	tapped_n++;
 }
 
 void port_arrive(struct port_side *to, const struct port_frame *frames, uint32_t n, uint32_t who,
@@ -347,7 +362,6 @@ void port_arrive(struct port_side *to, const struct port_frame *frames, uint32_t
 	struct fake_memory memory = fake_memory;
 	uint8_t how = odd && n > 1 ? fuzz_u8(world.in) % ARRIVALS : ARRIVE_LIST;
 	uint8_t tapped = odd ? fuzz_u8(world.in) : 0;
-	struct tap tap = {NULL};
 	uint32_t i;
 
 	fake_memory.fail = 0; /* the driver has all it needs */
@@ -358,7 +372,7 @@ void port_arrive(struct port_side *to, const struct port_frame *frames, uint32_t
 	if (how == ARRIVE_ROW || how == ARRIVE_SEGMENTS)
 		skbs[0] = join(skbs, n);
 	if (n == 1 || how == ARRIVE_ROW)
-		tap = tap_of(skbs[0], tapped);
+		tap(skbs[0], tapped);
 	memory.pieces = fake_memory.pieces;
 	fake_memory = memory;
 	local_bh_disable();
@@ -373,5 +387,4 @@ void port_arrive(struct port_side *to, const struct port_frame *frames, uint32_t
 	else
 		hand_over_list(to, skbs, n);
 	local_bh_enable();
-	tap_end(&tap);
 }

@@ -312,6 +312,7 @@ void port_end(void)
 
 	if (world.plain)
 		check_all_came();
+	port_taps_end();
 	world.lose = true;
 	release(us);
 	world.lazy = false;
@@ -343,9 +344,9 @@ void port_end(void)
 /* Nothing is wrong with a frame that was not changed, whatever its shape. */
 static void check_drops(const struct port_side *s)
 {
-	static const uint8_t wrong[] = {BW_DROP_SHORT,	   BW_DROP_FOREIGN, BW_DROP_VERSION,
-					BW_DROP_CLUSTER,   BW_DROP_HEADER,  BW_DROP_TYPE,
-					BW_DROP_MALFORMED, BW_DROP_DATA,    BW_DROP_SEAL};
+	static const uint8_t wrong[] = {
+		BW_DROP_SHORT, BW_DROP_FOREIGN,	  BW_DROP_VERSION, BW_DROP_CLUSTER, BW_DROP_HEADER,
+		BW_DROP_TYPE,  BW_DROP_MALFORMED, BW_DROP_ADDRESS, BW_DROP_DATA,    BW_DROP_SEAL};
 	const struct bw_counters *c = bw_reliable.counters(s->port->engine);
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(wrong); i++)

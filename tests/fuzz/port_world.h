@@ -15,7 +15,7 @@ enum { US, THEM, SIDES };
 
 #define PORT_WIRE	64  /* frames that wait at most; what is beyond is lost */
 #define PORT_KEPT	24  /* messages that an owner has not read at most */
-#define PORT_MESSAGES	128 /* that a side sends at most */
+#define PORT_MESSAGES	600 /* that a side sends at most */
 #define PORT_NAMES	8   /* regions and pulls that scripts can name */
 #define PORT_MEMORY_MAX (1u << 20)
 #define PORT_PIECE	(16 * 4096u) /* bytes of a program's memory that one call uses */
@@ -157,6 +157,8 @@ void port_arrive(struct port_side *to, const struct port_frame *frames, uint32_t
 /* The first n frames of the wire are taken from it. */
 void port_wire_take(struct port_side *from, struct port_frame *to, uint32_t n);
 void port_wire_drop(struct port_side *from);
+/* Who else looked at frames does no more. */
+void port_taps_end(void);
 
 /* ---- port_frame.c: frames of nobody's ---- */
 
