@@ -195,6 +195,7 @@ static noinline int bwk_buf_place_walk(struct bwk_buf *b, u64 off, struct sk_buf
 
 	skb_prepare_seq_read(skb, at, at + n, &walk);
 	while (!error && (part = skb_seq_read(done, &piece, &walk))) {
+		part = min(part, n - done); /* the piece may go on behind them */
 		error = bwk_buf_place_part(b, off + done, (void *)piece, part, crc);
 		done += part;
 	}

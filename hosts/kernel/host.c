@@ -66,8 +66,11 @@ static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 
 		error = check ? bwk_host_check(f, at, n, crc) : 0;
 		if (error)
 			return error;
-		if (bwk_arrive_chain(port, b, off, f->cookie, at, n))
+		if (bwk_arrive_chain(port, b, off, f->cookie, at, n)) {
+			/* An empty message that waited for this one is told with the same frame. */
+			port->rx_used = true;
 			return 0;
+		}
 		check = false;
 	}
 	error = bwk_buf_place(b, off, f->cookie, at, n, check ? &found : NULL);

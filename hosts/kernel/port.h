@@ -100,7 +100,7 @@ struct bwk_port {
 
 	struct bw_rx_frame rx_row[BWK_PORT_ROW]; /* their cookies are the socket buffers */
 	const struct bw_rx_frame *rx; /* of them, in which events lie that are told now */
-	bool rx_used;		      /* a message of it was delivered */
+	bool rx_used;		      /* a message of it was delivered, or one is made of it */
 	bool running;		      /* inside bwk_port_run() */
 	bool lingering; /* its socket is closed; it ends when its peers have everything */
 	bool dead;
