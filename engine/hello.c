@@ -210,8 +210,8 @@ static struct bw_peer *bw_hello_answerer(struct bw_engine *e, const struct bw_hd
  * frames of the two must never meet in one peer, so it is to use a new handle of ours. Thus each of
  * our handles belongs to one of its handles for ever; and as both sides begin with HELLOs, which
  * name both, whoever uses ours in another frame means the same. Later, it is asked by the handle
- * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. `fresh`: the
- * path by which this is answered to what was asked there just now; NULL: it is not. */
+ * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. `fresh`:
+ * the path by which this is answered to what was asked there just now; NULL: it is not. */
 static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer,
 			   const struct bw_path *fresh)
 {

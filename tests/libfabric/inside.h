@@ -20,8 +20,8 @@ bool inside_counted(const char *text);
 
 /* The source of the next message of an endpoint of libbeowire's to side b, which is `peer` to it. */
 fi_addr_t inside_source_of_next(struct bw_ep *ep, bw_peer_no peer);
-/* An endpoint of libbeowire's that has spoken to b, which knows it by no address; the caller closes
- * it. Its address, and how both name one another. */
+/* An endpoint of libbeowire's that has spoken to b, which knows it by no address; the caller
+ * closes it. Its address, and how both name one another. */
 struct bw_ep *inside_stranger(const struct bw_handlers *handlers, struct bw_addr *addr,
 			      bw_peer_no *peer, bw_peer_no *there);
 
