@@ -18,7 +18,7 @@ static inline struct bwf_ep *inside(const struct side *s)
 /* Do side b's statistics have this text? */
 bool inside_counted(const char *text);
 
-/* The source of the next message of an endpoint of libbeowire's to side b, which is `peer` to it. */
+/* The source of the next message to side b of an endpoint of libbeowire's, to which b is `peer`. */
 fi_addr_t inside_source_of_next(struct bw_ep *ep, bw_peer_no peer);
 /* An endpoint of libbeowire's that has spoken to b, which knows it by no address; the caller
  * closes it. Its address, and how both name one another. */
