@@ -221,15 +221,11 @@ struct bwf_unexpected {
 	void *claimed_by; /* context of the FI_CLAIM that owns it, once it is out of the queue */
 	struct bwf_unexpected *older, *newer; /* of its peer */
 	uint64_t since; /* ns of bwf_now_ns(), of a peer in no address vector; when it came */
-	struct bwf_unexpected *next;   /* list of claimed ones, or of free ones */
-	struct bwf_prefetch *prefetch; /* prefetch.c: its data, or the fetch of them; or NULL */
+	struct bwf_unexpected *next; /* list of claimed ones, or of free ones */
 	uint32_t peer;
 	uint8_t code;
 	uint8_t size_class;
 	bool envelope;
-	bool prefetched; /* its data are to be there before a receive takes it */
-	bool unfetched;	 /* and they are not */
-	bool waits;	 /* in no queue: for its data, or those of one of its peer's before it */
 	bool claimed;
 	char data[];
 };
@@ -239,13 +235,13 @@ struct bwf_unexpected {
 struct bwf_unexpected_pool {
 	struct bwf_unexpected *spare[BWF_UNEXPECTED_CLASSES];
 	void *slabs;   /* memory blocks, to be freed at the end */
-	size_t bytes;  /* held by unexpected messages now, without what was fetched */
+	size_t bytes;  /* held by unexpected messages now */
 	size_t early;  /* bytes of those that are fetched early */
 	size_t limit;  /* bytes above which peers send envelopes only */
 	size_t each;   /* messages that one peer may have waiting */
 	bool pressure; /* peers have been told */
 	/* stranger.c: of peers that are in no address vector */
-	size_t strangers;     /* bytes that hold their messages, what is fetched included */
+	size_t strangers;     /* bytes, of `bytes`, that hold their messages */
 	size_t strangers_max; /* bytes that these may be */
 	bool left;	      /* some may be of such that are gone */
 };
@@ -299,7 +295,6 @@ struct bwf_todo {
 	unsigned flags;	       /* SEND */
 	bool owned;	       /* SEND: buf is freed after it */
 	bool charged;	       /* the peer asked for it, and accounts for it */
-	bool with_peer;	       /* ends when the peer is given up */
 	const char *why;       /* REFUSE */
 	struct bwf_done *done; /* or NULL */
 };
@@ -348,10 +343,6 @@ struct bwf_peer {
 	size_t unread; /* bytes of memory that all its messages without a receive take */
 	struct bwf_unexpected *oldest, *newest; /* of them, */
 	uint32_t claimed;			/* and how many a FI_CLAIM owns */
-	/* prefetch.c: the first of them that waits for data, all behind which do so; the first that
-	 * nobody has looked at yet to fetch it; and fetches under way */
-	struct bwf_unexpected *waiting, *unasked;
-	uint32_t prefetches;
 	uint32_t guesses; /* keys that it named and nobody has, BWF_GUESSES_MAX at most */
 	bool trusted;	  /* it has named a key that somebody has */
 	bool refused;	  /* given up by us: nothing of it is taken any more */
@@ -414,7 +405,6 @@ struct bwf_ep {
 	atomic_bool held; /* messages wait although a multi-receive buffer fits them */
 	atomic_bool unsought; /* an address may be new, or the last peer gone: bwf_peer_seek() */
 	struct bwf_early *early, **early_end; /* fetched before their receive is posted */
-	struct bwf_prefetch *prefetches;      /* long messages of strangers, fetched or being so */
 	/* stranger.c: keys that strangers named and nobody has, BWF_GUESSES_STRANGERS at most, less
 	 * one for each second; and since when (ns of bwf_now_ns()) none was taken off */
 	uint32_t guesses;

@@ -164,7 +164,7 @@ void bwf_eq_post(struct bwf_eq *eq, uint32_t event, const struct fi_eq_entry *en
 int bwf_poll_open(struct fid_domain *fid, struct fi_poll_attr *attr, struct fid_poll **poll);
 int bwf_wait_open(struct fid_fabric *fid, struct fi_wait_attr *attr, struct fid_wait **wait);
 
-/* rx.c, arrive.c, peek.c, unexpected.c */
+/* rx.c, peek.c, unexpected.c */
 struct bwf_rx_args {
 	const struct iovec *iov;
 	size_t n;
@@ -180,13 +180,7 @@ ssize_t bwf_rx_claimed(struct bwf_ep *ep, const struct bwf_rx_args *a);
 int bwf_rx_source(struct bwf_ep *ep, const struct bwf_rx_args *a, uint32_t *peer);
 /* Fill in a new receive that is not posted. */
 void bwf_rx_set(struct bwf_ep *ep, struct bwf_rx *rx, const struct bwf_rx_args *a, bool tagged);
-static inline struct bwf_match *bwf_rx_queue(struct bwf_ep *ep, bool tagged)
-{
-	return tagged ? &ep->tagged : &ep->msg;
-}
 void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m);
-/* There is no memory for a message: tell of it. */
-void bwf_rx_lost(struct bwf_ep *ep, const struct bw_message *m);
 /* The receive that a message will match: where its bytes go, and *op, whose end is told when all
  * are there. NULL: none takes it as it comes. Matched, it cannot be cancelled any more. */
 void *bwf_rx_place(struct bwf_ep *ep, const struct bw_message *m, void **op);
@@ -197,8 +191,6 @@ void bwf_rx_fail(struct bwf_ep *ep, uint32_t peer, int err);
 void bwf_rx_free_all(struct bwf_ep *ep);
 struct bwf_rx *bwf_rx_new(struct bwf_ep *ep);
 void bwf_rx_put(struct bwf_ep *ep, struct bwf_rx *rx);
-/* A message that waits for none before it any more: give it to a receive, or to its queue. */
-void bwf_rx_arrive(struct bwf_ep *ep, struct bwf_unexpected *u);
 /* Hand a message to a receive: copy it, or start to fetch it. */
 void bwf_rx_deliver(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m);
 /* Its data are there, or status says why not: copy them, and end it. */
@@ -216,15 +208,13 @@ bool bwf_held_due(struct bwf_ep *ep);
 
 /* Forget a message that is in no queue any more; the sender of a long one is released. */
 void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u);
-/* `prefetched`: room is to be accounted for the data of the envelope as well (prefetch.c). */
-struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m,
-					  bool prefetched);
+struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m);
 void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
 void bwf_unexpected_free_all(struct bwf_ep *ep);
 void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m);
 void bwf_unexpected_init(struct bwf_ep *ep);
 /* May the sender of this message have one more waiting? */
-bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m, bool prefetched);
+bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m);
 /* Room for so many bytes of a message that is fetched early; false if there is none. */
 bool bwf_unexpected_reserve(struct bwf_ep *ep, size_t bytes);
 void bwf_unexpected_release(struct bwf_ep *ep, size_t bytes);
@@ -262,28 +252,6 @@ bool bwf_stranger_may_guess(struct bwf_ep *ep, bw_peer_no peer);
 void bwf_stranger_guessed(struct bwf_ep *ep, bw_peer_no peer);
 /* Strangers' unread messages are more than may be. Outside libbeowire; messages may be dropped. */
 void bwf_stranger_make_room(struct bwf_ep *ep);
-
-/* Drop a message that nobody has claimed, and count it. */
-void bwf_unread_drop(struct bwf_ep *ep, struct bwf_unexpected *u);
-
-/* prefetch.c, all locked */
-/* Bytes of memory for the data of one message. */
-size_t bwf_prefetch_bytes(uint64_t len);
-/* All that an envelope announced, once it is fetched. */
-const void *bwf_prefetch_data(const struct bwf_prefetch *prefetch);
-/* Is the sender of this envelope in no address vector, so that it has to be fetched first? Peers
- * may move in their table. */
-bool bwf_prefetch_due(struct bwf_ep *ep, const struct bw_message *m);
-/* A new message that is in no queue: for its data, or those of one of its peer's before it.
- * bwf_rx_arrive() follows, perhaps at once. */
-void bwf_prefetch_wait(struct bwf_ep *ep, struct bwf_unexpected *u);
-/* It waits no more. */
-void bwf_prefetch_forget(struct bwf_ep *ep, struct bwf_unexpected *u);
-/* Its data are wanted no more; a fetch of them is given up. */
-void bwf_prefetch_put(struct bwf_ep *ep, struct bwf_unexpected *u);
-/* The peer is gone, or given up: drop what waits. */
-void bwf_prefetch_fail_peer(struct bwf_ep *ep, bw_peer_no peer);
-void bwf_prefetch_free_all(struct bwf_ep *ep);
 
 /* early.c, all locked */
 /* An unexpected message has come: fetch it now if that is worth it. */
@@ -337,9 +305,6 @@ void bwf_tx_report(struct bwf_ep *ep, void *context, uint64_t flags, int status)
 /* todo.c, all locked */
 void bwf_todo_pull(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, struct bwf_done *done);
-/* The same for prefetch.c: it ends when the peer is given up. */
-void bwf_todo_prefetch(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
-		       uint64_t len, struct bwf_done *done);
 void bwf_todo_read(struct bwf_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, struct bwf_done *done);
 void bwf_todo_send(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, void *buf,

@@ -45,29 +45,14 @@ static void bwf_ep_message(void *arg, const struct bw_message *m)
 	}
 }
 
-/* May a message of this peer take a receive before all of it is there, and none waits that it sent
- * before? Who may have been inserted is no stranger after the next progress. */
-static bool bwf_ep_may_place(struct bwf_ep *ep, bw_peer_no number)
-{
-	const struct bwf_peer *peer = &ep->peer[number];
-
-	if (!peer->known || peer->refused || peer->waiting)
-		return false;
-	if (peer->addr != FI_ADDR_NOTAVAIL)
-		return true;
-	if (ep->av && ep->av_seen != atomic_load(&ep->av->inserted))
-		ep->unsought = true;
-	return false;
-}
-
 /* A message of several frames arrives: straight into the receive that it will match, if that is
- * known. */
+ * known and nothing waits that was sent before. */
 static void *bwf_ep_place(void *arg, const struct bw_message *m, void **op)
 {
 	uint8_t code = m->code & BWF_CODE_MASK;
 	struct bwf_ep *ep = arg;
 
-	if (m->peer >= ep->peer_count || !bwf_ep_may_place(ep, m->peer) ||
+	if (m->peer >= ep->peer_count || !ep->peer[m->peer].known || ep->peer[m->peer].refused ||
 	    (code != BWF_CODE_MSG && code != BWF_CODE_TAGGED) ||
 	    atomic_load_explicit(&ep->held, memory_order_relaxed))
 		return NULL;
@@ -234,7 +219,6 @@ static int bwf_ep_close(struct fid *fid)
 	bwf_todo_free_all(ep);
 	bwf_target_free_all(ep);
 	bwf_early_free_all(ep);
-	bwf_prefetch_free_all(ep);
 	bwf_unexpected_free_all(ep);
 	bwf_rx_free_all(ep);
 	bwf_op_free_all(ep);

@@ -7,7 +7,7 @@
 
 void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
-	if (u->envelope && !u->prefetch) {
+	if (u->envelope) {
 		bwf_early_drop(ep, u->peer, &u->rndv);
 		bwf_todo_pull(ep, u->peer, &u->rndv, NULL, 0, NULL);
 	}

@@ -263,7 +263,6 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 		bw_peer_describe(ep->bw, number), why);
 	bwf_op_refuse_peer(ep, number, -FI_ECONNABORTED);
 	bwf_target_fail_peer(ep, number);
-	bwf_prefetch_fail_peer(ep, number);
 	bwf_rx_fail(ep, number, FI_ECONNABORTED);
 	if (!named)
 		return;
@@ -307,7 +306,6 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 	bwf_todo_fail_peer(ep, number, status);
 	bwf_op_fail_peer(ep, number, status);
 	bwf_target_fail_peer(ep, number);
-	bwf_prefetch_fail_peer(ep, number);
 	bwf_rx_fail(ep, number, -status);
 	if (status == -ESHUTDOWN)
 		return;

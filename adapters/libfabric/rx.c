@@ -28,6 +28,11 @@ struct bwf_rx_slab {
 
 static void bwf_rx_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len);
 
+static struct bwf_match *bwf_rx_queue(struct bwf_ep *ep, bool tagged)
+{
+	return tagged ? &ep->tagged : &ep->msg;
+}
+
 struct bwf_rx *bwf_rx_new(struct bwf_ep *ep)
 {
 	struct bwf_rx_slab *slab;
@@ -260,7 +265,7 @@ static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	bwf_rx_complete(ep, rx, 0);
 }
 
-void bwf_rx_lost(struct bwf_ep *ep, const struct bw_message *m)
+static void bwf_rx_lost(struct bwf_ep *ep, const struct bw_message *m)
 {
 	bw_count_event(ep->bw, BW_COUNT_MESSAGES_LOST);
 	bwf_log(BWF_LOG_ERROR, "out of memory: a message of %s is lost",
@@ -327,6 +332,35 @@ void *bwf_rx_place(struct bwf_ep *ep, const struct bw_message *m, void **op)
 	bwf_rx_meet(ep, rx, m);
 	*op = &rx->done;
 	return rx->iov[0].iov_base;
+}
+
+void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
+{
+	bool tagged = (m->code & BWF_CODE_MASK) == BWF_CODE_TAGGED;
+	struct bwf_match *queue = bwf_rx_queue(ep, tagged);
+	struct bwf_unexpected *u;
+	struct bwf_posted *p;
+
+	bwf_held_resume(ep);
+	p = bwf_match_target(queue, m->peer, tagged ? m->tag : 0);
+	if (p && !bwf_held_keep(ep, BWF_OF(p, struct bwf_rx, posted))) {
+		bwf_rx_deliver(ep, BWF_OF(p, struct bwf_rx, posted), m);
+		return;
+	}
+	if (!bwf_unexpected_admits(ep, m)) {
+		bw_count_event(ep->bw, BW_COUNT_MESSAGES_LOST);
+		bwf_peer_refuse(ep, m->peer, "sends more than may wait for a receive");
+		return;
+	}
+	u = bwf_unexpected_new(ep, m);
+	if (u) {
+		bwf_match_store(queue, &u->arrived);
+		bwf_early_begin(ep, m);
+		if (ep->unexpected.strangers > ep->unexpected.strangers_max)
+			bwf_stranger_make_room(ep);
+	} else {
+		bwf_rx_lost(ep, m);
+	}
 }
 
 /* End a receive that is not posted any more and got no message. */

@@ -75,12 +75,11 @@ void bwf_stranger_refused(struct bwf_ep *ep, bw_peer_no number)
 		bwf_stranger_leave(ep, &ep->peer[number]);
 }
 
-void bwf_unread_drop(struct bwf_ep *ep, struct bwf_unexpected *u)
+static void bwf_stranger_drop(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
 	bool tagged = (u->code & BWF_CODE_MASK) == BWF_CODE_TAGGED;
 
-	if (!u->waits)
-		bwf_match_unstore(bwf_rx_queue(ep, tagged), &u->arrived);
+	bwf_match_unstore(tagged ? &ep->tagged : &ep->msg, &u->arrived);
 	bwf_rx_discard(ep, u);
 	bw_count_event(ep->bw, BW_COUNT_UNREAD_DROPPED);
 }
@@ -94,19 +93,23 @@ static void bwf_stranger_drop_of(struct bwf_ep *ep, bw_peer_no peer)
 		struct bwf_unexpected *next = u->newer;
 
 		if (!u->claimed)
-			bwf_unread_drop(ep, u);
+			bwf_stranger_drop(ep, u);
 		u = next;
 	}
 }
 
 /* Drop those of all strangers that are gone. */
-static void bwf_stranger_drop_gone(struct bwf_ep *ep)
+static void bwf_stranger_drop_gone(struct bwf_ep *ep, const struct bwf_match *queue)
 {
-	for (bw_peer_no i = 0; i < ep->peer_count; i++) {
-		const struct bwf_peer *peer = &ep->peer[i];
+	struct bwf_arrived *a = queue->arrived_head;
+
+	while (a) {
+		struct bwf_arrived *next = a->next;
+		const struct bwf_peer *peer = &ep->peer[a->peer];
 
 		if (peer->addr == FI_ADDR_NOTAVAIL && bwf_peer_gone(peer))
-			bwf_stranger_drop_of(ep, i);
+			bwf_stranger_drop(ep, BWF_OF(a, struct bwf_unexpected, arrived));
+		a = next;
 	}
 }
 
@@ -180,7 +183,8 @@ void bwf_stranger_make_room(struct bwf_ep *ep)
 	bwf_peer_seek(ep); /* their addresses may have been inserted since */
 	if (pool->strangers > pool->strangers_max && !pool->left)
 		bwf_stranger_refuse_largest(ep);
-	bwf_stranger_drop_gone(ep);
+	bwf_stranger_drop_gone(ep, &ep->msg);
+	bwf_stranger_drop_gone(ep, &ep->tagged);
 	pool->left = false;
 }
 

@@ -98,18 +98,6 @@ void bwf_todo_pull(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rnd
 					      .done = done});
 }
 
-void bwf_todo_prefetch(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
-		       uint64_t len, struct bwf_done *done)
-{
-	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_PULL,
-					      .peer = peer,
-					      .rndv = *rndv,
-					      .buf = buf,
-					      .len = len,
-					      .with_peer = true,
-					      .done = done});
-}
-
 void bwf_todo_read(struct bwf_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, struct bwf_done *done)
 {
@@ -153,7 +141,6 @@ void bwf_todo_discard(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *
 		bwf_todo_keep(ep, &(struct bwf_todo){.kind = BWF_TODO_PULL,
 						     .peer = peer,
 						     .rndv = *rndv,
-						     .with_peer = true,
 						     .charged = true});
 }
 
@@ -184,7 +171,6 @@ void bwf_todo_answer(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t 
 					     .len = len,
 					     .flags = BW_SEND_EAGER,
 					     .owned = len != 0,
-					     .with_peer = true,
 					     .charged = true});
 }
 
@@ -205,7 +191,7 @@ void bwf_todo_retry(struct bwf_ep *ep)
 		int ret = -EAGAIN;
 
 		list = t->next;
-		if (t->with_peer && ep->peer[t->peer].refused)
+		if (t->charged && ep->peer[t->peer].refused)
 			ret = -FI_ECONNABORTED;
 		else if (ep->peer[t->peer].blocked != round)
 			ret = bwf_todo_try(ep, t);

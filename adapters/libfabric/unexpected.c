@@ -61,14 +61,11 @@ static size_t bwf_unexpected_burden(uint64_t len, bool envelope)
 	return envelope || len <= BWF_UNEXPECTED_SHORT ? 0 : len;
 }
 
-bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m, bool prefetched)
+bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m)
 {
 	const struct bwf_peer *peer = &ep->peer[m->peer];
 	uint64_t bytes = peer->unexpected_bytes + bwf_unexpected_burden(m->len, m->envelope);
 
-	if (prefetched &&
-	    (m->len > BWF_MESSAGE_MAX || bwf_prefetch_bytes(m->len) > ep->unexpected.strangers_max))
-		return false;
 	return peer->unexpected < ep->unexpected.each &&
 	       (bytes <= BWF_UNEXPECTED_AHEAD ||
 		bytes - BWF_UNEXPECTED_AHEAD <= ep->unexpected.limit);
@@ -112,18 +109,17 @@ static bool bwf_unexpected_grow(struct bwf_unexpected_pool *pool, uint8_t c)
 	return true;
 }
 
-/* Account for `size` bytes more or, modulo SIZE_MAX + 1, less of one peer's, and for `fetched` ones
- * of data that are fetched, which pressure would not hold back. */
-static void bwf_unexpected_charge(struct bwf_ep *ep, bw_peer_no number, size_t size, size_t fetched)
+/* Account for `size` bytes more or, modulo SIZE_MAX + 1, less of one peer's. */
+static void bwf_unexpected_charge(struct bwf_ep *ep, bw_peer_no number, size_t size)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
 	struct bwf_peer *peer = &ep->peer[number];
 	size_t before = pool->bytes;
 
 	pool->bytes += size;
-	peer->unread += size + fetched;
+	peer->unread += size;
 	if (peer->addr == FI_ADDR_NOTAVAIL)
-		pool->strangers += size + fetched;
+		pool->strangers += size;
 	if (pool->bytes > before && pool->bytes > pool->limit && !pool->pressure) {
 		pool->pressure = true;
 		bwf_log(BWF_LOG_INFO, "unexpected messages fill %zu bytes: peers send envelopes",
@@ -156,13 +152,7 @@ static void bwf_unexpected_unlink(struct bwf_ep *ep, const struct bwf_unexpected
 	peer->claimed -= u->claimed;
 }
 
-static size_t bwf_unexpected_fetched(const struct bwf_unexpected *u)
-{
-	return u->prefetched ? bwf_prefetch_bytes(u->len) : 0;
-}
-
-struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m,
-					  bool prefetched)
+struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
 	size_t len = m->envelope ? 0 : m->len;
@@ -183,10 +173,6 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 	u->arrived.tag = (m->code & BWF_CODE_MASK) == BWF_CODE_TAGGED ? m->tag : 0;
 	u->arrived.peer = m->peer;
 	u->peer = m->peer;
-	u->prefetch = NULL;
-	u->prefetched = prefetched;
-	u->unfetched = prefetched;
-	u->waits = false;
 	u->claimed = false;
 	u->code = m->code;
 	u->imm = m->imm;
@@ -198,7 +184,7 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 		memcpy(u->data, m->data, len);
 	ep->peer[m->peer].unexpected++;
 	ep->peer[m->peer].unexpected_bytes += bwf_unexpected_burden(m->len, m->envelope);
-	bwf_unexpected_charge(ep, m->peer, bwf_unexpected_bytes(u), bwf_unexpected_fetched(u));
+	bwf_unexpected_charge(ep, m->peer, bwf_unexpected_bytes(u));
 	bwf_unexpected_link(ep, u);
 	return u;
 }
@@ -206,13 +192,9 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
-	size_t size = bwf_unexpected_bytes(u), fetched = bwf_unexpected_fetched(u);
+	size_t size = bwf_unexpected_bytes(u);
 	bw_peer_no peer = u->peer;
 
-	if (u->waits)
-		bwf_prefetch_forget(ep, u);
-	if (u->prefetch)
-		bwf_prefetch_put(ep, u);
 	bwf_unexpected_unlink(ep, u);
 	ep->peer[u->peer].unexpected--;
 	ep->peer[u->peer].unexpected_bytes -= bwf_unexpected_burden(u->len, u->envelope);
@@ -222,7 +204,7 @@ void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
 		u->next = pool->spare[u->size_class];
 		pool->spare[u->size_class] = u;
 	}
-	bwf_unexpected_charge(ep, peer, 0 - size, 0 - fetched);
+	bwf_unexpected_charge(ep, peer, 0 - size);
 }
 
 void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m)
@@ -233,15 +215,11 @@ void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m
 		.tag = u->arrived.tag,
 		.imm = u->imm,
 		.len = u->len,
-		.data = u->data,
+		.data = u->envelope ? NULL : u->data,
+		.envelope = u->envelope,
 	};
-	if (u->prefetch) {
-		m->data = bwf_prefetch_data(u->prefetch);
-	} else if (u->envelope) {
-		m->data = NULL;
-		m->envelope = true;
+	if (u->envelope)
 		m->rndv = u->rndv;
-	}
 }
 
 /* Half of the limit, beside what peers are told of. */
@@ -271,24 +249,10 @@ static void bwf_unexpected_free_queue(struct bwf_match *m)
 	}
 }
 
-/* Those of one peer that are in no queue. */
-static void bwf_unexpected_free_waiting(const struct bwf_peer *peer)
-{
-	struct bwf_unexpected *u = peer->waiting, *next;
-
-	for (; u; u = next) {
-		next = u->newer;
-		if (u->size_class == BWF_UNEXPECTED_CLASSES - 1)
-			free(u);
-	}
-}
-
 void bwf_unexpected_free_all(struct bwf_ep *ep)
 {
 	struct bwf_slab *slab = ep->unexpected.slabs;
 
-	for (size_t i = 0; i < ep->peer_count; i++)
-		bwf_unexpected_free_waiting(&ep->peer[i]);
 	bwf_unexpected_free_queue(&ep->msg);
 	bwf_unexpected_free_queue(&ep->tagged);
 	while (ep->claimed) {

@@ -69,37 +69,6 @@ int __wrap_bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 	return (inside_calls.wait ? inside_calls.wait : __real_bw_wait)(ep, timeout_ns);
 }
 
-fi_addr_t inside_source_of_next(struct bw_ep *ep, bw_peer_no peer)
-{
-	static char buf[8];
-	struct fi_cq_tagged_entry e;
-	fi_addr_t src = 0;
-
-	pair_retry(fi_trecv(b.ep, buf, sizeof(buf), NULL, FI_ADDR_UNSPEC, 9, 0, NULL));
-	while (bw_send(ep, peer, BWF_CODE_TAGGED, 9, 0, "x", 1, BW_SEND_EAGER, NULL) == -EAGAIN)
-		bw_progress(ep);
-	while (fi_cq_readfrom(b.rx, &e, 1, &src) == -FI_EAGAIN) {
-		pair_progress();
-		bw_progress(ep);
-	}
-	return src;
-}
-
-struct bw_ep *inside_stranger(const struct bw_handlers *handlers, struct bw_addr *addr,
-			      bw_peer_no *peer, bw_peer_no *there)
-{
-	size_t n = sizeof(*addr);
-	struct bw_ep *ep;
-
-	assert_int_equal(fi_getname(&b.ep->fid, addr, &n), 0);
-	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = handlers}, NULL), 0);
-	assert_int_equal(bw_peer_find(ep, addr, peer), 0);
-	inside_source_of_next(ep, *peer);
-	bw_ep_addr(ep, addr);
-	assert_int_equal(bw_peer_find(inside(&b)->bw, addr, there), 0);
-	return ep;
-}
-
 bool inside_counted(const char *text)
 {
 	char *stats = bw_ep_stats(inside(&b)->bw);

@@ -18,13 +18,6 @@ static inline struct bwf_ep *inside(const struct side *s)
 /* Do side b's statistics have this text? */
 bool inside_counted(const char *text);
 
-/* The source of the next message to side b of an endpoint of libbeowire's, to which b is `peer`. */
-fi_addr_t inside_source_of_next(struct bw_ep *ep, bw_peer_no peer);
-/* An endpoint of libbeowire's that has spoken to b, which knows it by no address; the caller
- * closes it. Its address, and how both name one another. */
-struct bw_ep *inside_stranger(const struct bw_handlers *handlers, struct bw_addr *addr,
-			      bw_peer_no *peer, bw_peer_no *there);
-
 /* What libbeowire's calls do, as beowire.h says. */
 int __real_bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, void *op);

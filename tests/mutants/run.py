@@ -130,7 +130,6 @@ PROVIDER_INSIDE = {
     "early": WRAPS,
     "full": WRAPS,
     "peers": WRAPS,
-    "prefetch": WRAPS,
     "strangers": WRAPS,
 }
 PROVIDER_LOADED = (
