@@ -15,8 +15,8 @@
  * find room that is paid for. */
 #define BWK_ARRIVE_STEP 16384
 
-/* So much room beyond it is for messages that are next. Without it those that wait for them could
- * take all. */
+/* So much room beyond the most that others may have is for messages that are next. Without it those
+ * that wait for them could take all. */
 #define BWK_ARRIVE_NEXT(most) ((most) / 4)
 
 static u64 bwk_arrive_price(u64 n)
