@@ -78,7 +78,7 @@ static int bws_flow_pieces(struct bws_conn *c)
 	struct bws_piece *p;
 	int rc = 1;
 
-	while (c->tx.way == BWS_BW && !c->tx.back && (p = c->tx.unsent)) {
+	while (c->peer_id && c->tx.way == BWS_BW && !c->tx.back && (p = c->tx.unsent)) {
 		uint32_t from = p->given;
 
 		/* Handlers may run meanwhile, and let go of it. */
@@ -94,7 +94,7 @@ static int bws_flow_pieces(struct bws_conn *c)
 		} else if (rc < 0) {
 			p->given = from;
 			/* They may have begun the way back as well. */
-			c->tx.unsent = c->tx.way == BWS_BW ? p : NULL;
+			c->tx.unsent = c->peer_id && c->tx.way == BWS_BW ? p : NULL;
 		}
 		if (rc < 0)
 			return rc;
@@ -121,10 +121,10 @@ void bws_push(struct bws_conn *c)
 	for (uint32_t what = 1; what <= BWS_OWE_CROWDED && rc >= 0; what <<= 1) {
 		if (!(c->owed & what))
 			continue;
-		/* Handlers may run meanwhile. */
+		/* Handlers may run meanwhile, and end the pair. */
 		c->owed &= ~what;
 		rc = bws_flow_owed(c, what);
-		if (rc < 0)
+		if (rc < 0 && c->peer_id)
 			c->owed |= what;
 	}
 	if (rc >= 0)

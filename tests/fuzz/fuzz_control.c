@@ -245,13 +245,15 @@ static void holds(struct slot *s)
 
 	if (c->tx.way != BWS_DRAIN)
 		s->tcp_goes = false;
+	/* One step may replace what both know by what both know next. */
+	if (s->has_now && memcmp(s->now[0], c->nonce, BWS_NONCE)) {
+		memcpy(s->then, s->now, sizeof(s->then));
+		s->has_then = true;
+	}
 	if (c->proven) {
 		memcpy(s->now[0], c->nonce, BWS_NONCE);
 		memcpy(s->now[1], c->peer_nonce, BWS_NONCE);
 		s->has_now = true;
-	} else if (s->has_now && memcmp(s->now[0], c->nonce, BWS_NONCE)) {
-		memcpy(s->then, s->now, sizeof(s->then));
-		s->has_then = true;
 	}
 	if (!c->rescue)
 		s->since_rescue = s->rescued = 0;

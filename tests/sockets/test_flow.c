@@ -23,13 +23,19 @@ struct bws_core bws;
 
 static int answer; /* of bw_send() */
 static uint32_t told[16], tells;
-static uint32_t codes; /* set of those that were sent */
-static uint64_t parks; /* what the last PARK said */
-static uint64_t sent;  /* bytes of the stream, in their order */
+static uint32_t codes;		/* set of those that were sent */
+static uint64_t parks;		/* what the last PARK said */
+static uint64_t sent;		/* bytes of the stream, in their order */
+static struct bws_conn *breaks; /* while the next message is sent */
 
 int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 	    const void *data, uint64_t len, unsigned int flags, void *op)
 {
+	struct bws_conn *c = breaks;
+
+	breaks = NULL;
+	if (c)
+		bws_break(c, ECONNRESET, "the peer breaks the rules");
 	if (answer >= 0 && tells < 16)
 		told[tells++] = (uint32_t)(tag >> 32);
 	if (answer >= 0)
@@ -138,6 +144,7 @@ static int begin(void **state)
 	bws_real_load();
 	memset(told, 0, sizeof(told));
 	answer = tells = 0;
+	breaks = NULL;
 	atomic_store(&bws.ep, (struct bw_ep *)&ep);
 	return bws_conn_init() ? 0 : -1;
 }
@@ -166,6 +173,37 @@ static void retry__survives_a_place_that_is_used_again(void **state)
 	assert_false(bws_push_waits());
 	for (int i = 0; i < 3; i++)
 		bws_conn_free(c[i]);
+}
+
+/* Handlers run while it sends: one ends the pair. What is left is for nobody. */
+static void push__of_one_that_ends_meanwhile(void **state)
+{
+	static const uint8_t bytes[3 * BWS_PIECE];
+	struct bws_conn *c = paired(1);
+
+	answer = -EAGAIN;
+	c->tx.way = BWS_BW;
+	sent = 0;
+	bws_tx_add(c, bytes, sizeof(bytes));
+	answer = 1;
+	breaks = c;
+	bws_push_all();
+	assert_int_equal(c->error, ECONNRESET);
+	assert_int_equal(tells, 1);
+	bws_conn_free(c);
+}
+
+/* And what there was no room for is owed to nobody. */
+static void push__owes_nothing_to_one_that_ends_meanwhile(void **state)
+{
+	struct bws_conn *c = paired(1);
+
+	answer = -EAGAIN;
+	c->owed = BWS_OWE_RETURN;
+	breaks = c;
+	bws_push(c);
+	assert_int_equal(c->owed, 0);
+	bws_conn_free(c);
 }
 
 /* An end is no reason to tell anybody anything. */
@@ -818,6 +856,8 @@ int main(void)
 		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),
 		cmocka_unit_test_setup(pieces__that_wait_for_the_peer_need_little_memory, begin),
 		cmocka_unit_test_setup(retry__of_an_ended_connection_is_none, begin),
+		cmocka_unit_test_setup(push__of_one_that_ends_meanwhile, begin),
+		cmocka_unit_test_setup(push__owes_nothing_to_one_that_ends_meanwhile, begin),
 		cmocka_unit_test_setup(orphan__is_not_offered_anew, begin),
 		cmocka_unit_test_setup(forked__connections_of_a_child_are_its_own, begin),
 		cmocka_unit_test_setup(forked__a_place_is_used_again_when_the_child_is_gone, begin),
