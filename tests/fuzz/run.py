@@ -7,7 +7,7 @@ hexadecimal digits and kept in a file; its target run with that file as its only
 the failure again. A line in seeds_TARGET.hex makes it part of every run.
 
 Inputs that reach something new are kept in the build's directory for the next run. A target that
-did not get to enough new inputs in its time, on a busy machine, is given the same time once more.
+did not get to enough new inputs in its time, on a busy machine, is given the same time again.
 With no seconds at all the inputs that are kept are run, and nothing new.
 """
 
@@ -40,13 +40,16 @@ def plant(target: str, corpus: Path) -> None:
 
 NEW_INPUTS = 1000
 """So many are tried at least, beside those that are there already."""
+TIMES = 10
+"""A target is given its time so often to get there: a busy machine finds nothing wrong with it."""
 CORPUS_MOST = 400
 """Inputs kept of a target: to read them takes time from what is new."""
+SAYS = re.compile(r"^fuzz: |runtime error: |ERROR: (Address|Leak)Sanitizer|ERROR: libFuzzer: [^d]")
 DONE = re.compile(r"^Done (\d+) runs in \d+ second\(s\)$", re.MULTILINE)
 
 
-def fuzz(target: str, args: argparse.Namespace, corpus: Path, seeds: Path) -> bool:
-    """Run one target; False, and a file kept, if it finds something, or gets nowhere."""
+def fuzz(target: str, args: argparse.Namespace, corpus: Path, seeds: Path) -> str:
+    """Run one target. What it finds, with a file kept, or why it gets nowhere; else nothing."""
     program = args.programs / f"fuzz-{target}"
     if not program.exists():
         sys.exit(f"{program} is missing: it is built with clang, by ninja -C {ROOT / 'build'}")
@@ -54,23 +57,28 @@ def fuzz(target: str, args: argparse.Namespace, corpus: Path, seeds: Path) -> bo
     seed = args.seed or secrets.randbelow(2**31) + 1
     new = 0
     with bounded(target, program, corpus, seeds):
-        for again in (False, True):
+        for again in range(TIMES):
             if again:
-                print(f"{target}: only {new} new inputs in {args.seconds} s; the same time again")
+                print(f"{target}: only {new} new inputs so far; {args.seconds} s again")
                 seed += 1
             there = count(corpus) + count(seeds)
             lines, runs = run(target, program, args, seed, [corpus, seeds])
             if runs is None:
-                return False
+                return f"{found(lines)} (seed {seed})"
             if not args.seconds:
                 print(f"{target}: {runs} kept inputs of {there}")
-                return runs >= there
+                return "" if runs >= there else f"only {runs} of {there} kept inputs were run"
             new += max(0, runs - there)
             print(f"{target}: seed {seed}: {new} new inputs: {lines[-1] if lines else 'done'}")
             if new >= NEW_INPUTS:
-                return True
-    print(f"{target}: failed: only {new} new inputs were tried, not {NEW_INPUTS}")
-    return False
+                return ""
+    return f"only {new} new inputs were tried, not {NEW_INPUTS}"
+
+
+def found(lines: list[str]) -> str:
+    """What a target that found something says of it, in one line."""
+    said = [line for line in lines if SAYS.search(line)]
+    return said[0] if said else lines[-1] if lines else "it ended without a word"
 
 
 def run(
@@ -173,11 +181,15 @@ def main() -> int:
     targets = [args.target] if args.target else list(TARGETS)
     # The programs lie in tests/fuzz of the build.
     corpora = args.corpus or args.programs.resolve().parents[1] / "fuzz-corpus"
-    failed = 0
+    failed = []
     for target in targets:
         with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
-            failed += not fuzz(target, args, corpora / target, Path(place))
-    print(f"{len(targets) - failed} passed, {failed} failed")
+            why = fuzz(target, args, corpora / target, Path(place))
+        if why:
+            failed.append(f"{target}: {why}")
+    print(f"{len(targets) - len(failed)} passed, {len(failed)} failed", flush=True)
+    for each in failed:  # last, where whoever runs this takes the reason from
+        print(each, file=sys.stderr)
     return 1 if failed else 0
 
 

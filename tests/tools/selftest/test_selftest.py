@@ -67,11 +67,14 @@ def test_reasons_are_kept(tmp_path: Path) -> None:
         "<testcase classname='t' name='a'><skipped message='because'/></testcase>"
         "<testcase classname='t' name='b'><error message='broken'>long\nstory</error></testcase>"
         "<testcase name='c'><skipped/><system-out>one\nneeds more cores\n</system-out></testcase>"
+        "<testcase name='d'><failure/><system-out>0 passed</system-out>"
+        "<system-err>d: bytes of nobody\n</system-err></testcase>"
     )
     assert junit(tmp_path, cases) == [
         Case("t: a", "skipped", "because"),
         Case("t: b", "failed", "broken"),
         Case("c", "skipped", "needs more cores"),
+        Case("d", "failed", "d: bytes of nobody"),
     ]
 
 

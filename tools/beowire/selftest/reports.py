@@ -91,7 +91,8 @@ def _outcome(name: str, element: ElementTree.Element) -> Case:
     for tag in ("failure", "error"):
         child = element.find(tag)
         if child is not None:
-            return Case(name, "failed", _line(child.get("message") or child.text or ""))
+            why = _line(child.get("message") or child.text or "") or _last_words(element)
+            return Case(name, "failed", why)
     child = element.find("skipped")
     if child is not None:
         return _skipped(name, _line(child.get("message") or child.text or _last_words(element)))
@@ -106,7 +107,7 @@ def _skipped(name: str, reason: str) -> Case:
 
 
 def _last_words(element: ElementTree.Element) -> str:
-    """The last line that a program printed: why it skipped itself."""
+    """The last line that a program printed: why it skipped itself, or failed."""
     text = f"{element.findtext('system-out') or ''}\n{element.findtext('system-err') or ''}"
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
