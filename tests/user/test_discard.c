@@ -41,6 +41,7 @@
 #define SOON_S	 240 /* far beyond what a process does here */
 #define SOON_MS	 60000
 #define LOOK_US	 1000
+#define FILLS	 20 /* looks whether a socket takes more */
 #define MANY	 (2 * BW_DISCARD_MOST)
 #define CLAIM	 "test/discard"
 
@@ -96,30 +97,36 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *n)
 
 /* ---- the stranger ---- */
 
+/* The parent may go on. */
+static void ready(void)
+{
+	alarm(0);
+	CHECK(write(3, "", 1) == 1);
+}
+
 /* A process of his, which stays until it is killed; the parent goes on when `body` is done. */
 static pid_t start(void (*body)(void))
 {
-	int ready[2];
+	int tell[2];
 	char byte;
 	pid_t pid;
 
-	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
 	pid = fork();
 	if (pid == 0) {
 		/* Nothing of ours stays open for his sake. */
-		CHECK(dup2(ready[1], 3) == 3 && !close_range(4, ~0u, 0));
+		CHECK(dup2(tell[1], 3) == 3 && !close_range(4, ~0u, 0));
 		CHECK(!setresgid(STRANGER, STRANGER, STRANGER));
 		CHECK(!setresuid(STRANGER, STRANGER, STRANGER));
 		CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL)); /* what setresuid() takes away */
 		alarm(SOON_S);
 		body();
-		alarm(0);
-		CHECK(write(3, "", 1) == 1);
+		ready();
 		pause();
 	}
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
+	close(tell[1]);
+	assert_int_equal(read(tell[0], &byte, 1), 1);
+	close(tell[0]);
 	return pid;
 }
 
@@ -145,7 +152,7 @@ static int lingering(void)
 	CHECK(!getsockname(listener, (struct sockaddr *)&at, &n));
 	CHECK(!connect(fd, (struct sockaddr *)&at, n) && accept(listener, NULL, NULL) >= 0);
 	close(listener);
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < FILLS; i++) {
 		while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 			;
 		usleep(LOOK_US);
@@ -207,9 +214,7 @@ static void answer(void)
 
 	CHECK(!bind(listener, (struct sockaddr *)&board->name, board->len));
 	CHECK(!listen(listener, 16));
-	if (fork())
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	ready();
 	for (;;) {
 		int fd = lingering();
 
@@ -481,6 +486,210 @@ static void discard__a_keeper_turns_away_at_once(void **state)
 	await_end();
 }
 
+/* ---- the closer ---- */
+
+static void drain_many(void)
+{
+	for (int i = 0; i < 3; i++)
+		bw_claim_drain(claim);
+}
+
+/* Calls that wait for the listener. */
+static bool readable(int fd)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+	return poll(&wait, 1, 0) == 1;
+}
+
+static int descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = -3; /* . and .., and its own */
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void discard__so_many_wait_and_no_more_are_accepted(void **state)
+{
+	int before;
+	pid_t pid;
+
+	AS_ROOT;
+	claim_open();
+	board->times = MANY;
+	before = descriptors();
+	pid = start(call);
+	assert_int_equal(board->sent, MANY);
+	assert_true(prompt(drain_many));
+	assert_true(readable(claim));
+	assert_false(bw_discard_room());
+	assert_int_equal(threads(), 2);
+	/* One is being closed, whose number is free. */
+	assert_int_equal(descriptors(), before + BW_DISCARD_MOST);
+	/* Whoever has to do with strangers waits as well, and nobody else. */
+	assert_int_equal(bw_claim_dial(CLAIM), -ECONNREFUSED);
+	stop(pid);
+	await_end();
+	assert_true(bw_discard_room());
+	assert_int_equal(descriptors(), before);
+	assert_true(prompt(drain_many));
+	await_end();
+	assert_false(readable(claim));
+	assert_true(prompt(claim_close));
+}
+
+static void discard__a_listener_that_is_full_is_closed_at_once(void **state)
+{
+	int before = descriptors();
+	pid_t pid;
+
+	AS_ROOT;
+	claim_open();
+	board->times = MANY;
+	pid = start(call);
+	assert_int_equal(board->sent, MANY);
+	assert_true(prompt(claim_close));
+	assert_int_equal(threads(), 3);
+	stop(pid);
+	await_end();
+	assert_int_equal(descriptors(), before);
+}
+
+/* What cannot be accepted does not keep awake who sleeps on it. */
+static void discard__a_full_local_link_sleeps(void **state)
+{
+	uint64_t most = BW_DISCARD_MOST + 1;
+	pid_t pid;
+
+	AS_ROOT;
+	local_open();
+	assert_true(bw_local_due(local, now) == UINT64_MAX);
+	board->times = MANY;
+	pid = start(call);
+	assert_int_equal(board->sent, MANY);
+	for (int i = 0; i < 3; i++) {
+		assert_true(prompt(look));
+		usleep(LOOK_US);
+	}
+	assert_in_range(bw_local_counters(local)->turned_away, most - 1, most);
+	assert_false(readable(bw_local_fd(local)));
+	assert_in_range(bw_local_due(local, now), now + 1, now + 1000000000);
+	stop(pid);
+	await_end();
+	for (int i = 0; i < 3; i++) {
+		look();
+		await_end();
+	}
+	assert_int_equal(bw_local_counters(local)->turned_away, MANY);
+	assert_true(bw_local_due(local, now) == UINT64_MAX);
+	local_close();
+}
+
+/* All signals but those that nobody can block. */
+static void discard__the_closer_handles_no_signals(void **state)
+{
+	unsigned long long blocked = 0;
+	char path[300], line[256];
+	struct dirent *e;
+	pid_t pid;
+	DIR *d;
+
+	AS_ROOT;
+	claim_open();
+	pid = start(call);
+	drain();
+	d = opendir("/proc/self/task");
+	while ((e = readdir(d))) {
+		FILE *f;
+
+		if (atoi(e->d_name) == getpid() || e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
+		f = fopen(path, "re");
+		while (fgets(line, sizeof(line), f)) {
+			if (sscanf(line, "SigBlk: %llx", &blocked) == 1)
+				break;
+		}
+		fclose(f);
+	}
+	closedir(d);
+	for (int i = 1; i < SIGRTMIN - 2; i++)
+		assert_true(i == SIGKILL || i == SIGSTOP || blocked >> (i - 1) & 1);
+	stop(pid);
+	await_end();
+	claim_close();
+}
+
+/* It has no thread, makes one when it needs one, and closes what had waited. */
+static void child(void)
+{
+	CHECK(threads() == 1 && descriptors() > 3 && !bw_discard_room());
+	for (int i = 0; threads() > 1 && i < SOON_MS; i++)
+		usleep(LOOK_US);
+	CHECK(threads() == 1 && bw_discard_room());
+}
+
+static void discard__a_child_has_a_closer_of_its_own(void **state)
+{
+	pid_t pid, ours;
+	int status;
+
+	AS_ROOT;
+	claim_open();
+	board->times = MANY;
+	pid = start(call);
+	drain();
+	assert_false(bw_discard_room());
+	ours = fork();
+	if (ours == 0) {
+		alarm(STANDS_S);
+		child();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(ours, &status, 0), ours);
+	/* The parent's are open still, so that no close takes the child any time. */
+	assert_int_equal(status, 0);
+	assert_int_equal(threads(), 2);
+	stop(pid);
+	await_end();
+	claim_close();
+}
+
+/* Where the kernel keeps descriptors away there is no thread. */
+static void discard__descriptors_are_kept_away(void **state)
+{
+	int may = 1;
+	socklen_t n = sizeof(may);
+	pid_t pid;
+
+	AS_ROOT;
+	older = false;
+	claim_open();
+	if (getsockopt(claim, SOL_SOCKET, BW_PASSRIGHTS, &may, &n)) {
+		close(claim);
+		skip();
+	}
+	assert_int_equal(may, 0);
+	pid = start(call);
+	assert_int_equal(board->sent, 0);
+	assert_int_equal(board->refused, 1);
+	drain();
+	assert_int_equal(threads(), 1);
+	assert_false(readable(claim));
+	claim_close();
+	stop(pid);
+
+	name_set(CLAIM "/0");
+	pid = start(answer);
+	seek();
+	stop(pid);
+	assert_int_equal(board->sent, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +701,12 @@ int main(void)
 		cmocka_unit_test_setup(discard__the_local_link_is_closed_at_once, each),
 		cmocka_unit_test_setup(discard__who_has_a_peers_name_keeps_nobody, each),
 		cmocka_unit_test_setup(discard__a_keeper_turns_away_at_once, each),
+		cmocka_unit_test_setup(discard__so_many_wait_and_no_more_are_accepted, each),
+		cmocka_unit_test_setup(discard__a_listener_that_is_full_is_closed_at_once, each),
+		cmocka_unit_test_setup(discard__a_full_local_link_sleeps, each),
+		cmocka_unit_test_setup(discard__the_closer_handles_no_signals, each),
+		cmocka_unit_test_setup(discard__a_child_has_a_closer_of_its_own, each),
+		cmocka_unit_test_setup(discard__descriptors_are_kept_away, each),
 	};
 
 	return cmocka_run_group_tests_name("what strangers give us", tests, begin, NULL);
