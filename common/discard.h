@@ -11,7 +11,8 @@
  * stranger has a place for the connection before.
  *
  * All is for any thread. Children of fork() have what waited, and make a thread of their own for it
- * when they next need one.
+ * when they next need one; what was just being closed may stay open in a child until it executes a
+ * program.
  */
 #ifndef BW_DISCARD_H
 #define BW_DISCARD_H
