@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "discard.h"
 #include "who.h"
 
 #define BW_CLAIM_STEPS	   8	/* other names for one that strangers hold */
@@ -38,7 +39,10 @@ static int bw_claim_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	bw_discard_rights(fd, false);
+	return fd;
 }
 
 /* The address of a name in the n-th form; its length, 0: too long. */
@@ -71,7 +75,7 @@ static int bw_claim_bind(const struct sockaddr_un *sun, socklen_t len)
 }
 
 /* A connection to the holder; -ECONNREFUSED if nobody listens, -EAGAIN if it has no room for calls,
- * -EACCES if it is a stranger. */
+ * or we have none for strangers, -EACCES if it is one. */
 static int bw_claim_ask(const struct bw_claim *c, const struct sockaddr_un *sun, socklen_t len)
 {
 	int fd = bw_claim_socket(), error;
@@ -79,8 +83,17 @@ static int bw_claim_ask(const struct bw_claim *c, const struct sockaddr_un *sun,
 
 	if (fd < 0)
 		return fd;
+	if (!bw_discard_reserve()) {
+		close(fd);
+		return -EAGAIN;
+	}
 	error = connect(fd, (const struct sockaddr *)sun, len) ? -errno : bw_who_may(fd, &who);
-	if (!error || (error == -EACCES && who.uid == c->owner))
+	if (error == -EACCES && who.uid != c->owner) {
+		bw_discard(fd);
+		return error;
+	}
+	bw_discard_return();
+	if (!error || error == -EACCES)
 		return fd;
 	close(fd);
 	return error;
@@ -165,7 +178,7 @@ int bw_claim_sole(const char *name, uid_t owner)
 	if (other < 0)
 		return fd;
 	close(other);
-	close(fd);
+	bw_discard_listener(fd);
 	return -EADDRINUSE;
 }
 
@@ -178,9 +191,14 @@ int bw_claim_dial(const char *name)
 
 void bw_claim_drain(int fd)
 {
-	for (int i = 0; i < BW_CLAIM_DRAINS; i++) {
+	for (int i = 0; i < BW_CLAIM_DRAINS && bw_discard_reserve(); i++) {
 		int caller = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
+		if (caller >= 0 && bw_who_may(caller, NULL)) {
+			bw_discard(caller);
+			continue;
+		}
+		bw_discard_return();
 		if (caller < 0)
 			return;
 		close(caller);

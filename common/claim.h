@@ -25,7 +25,9 @@ int bw_claim_sole(const char *name, uid_t owner);
  * another negative errno. */
 int bw_claim_dial(const char *name);
 
-/* Turn away who has asked. Claims that are held for long are to be emptied now and then. */
+/* Turn away who has asked. Claims that are held for long are to be emptied now and then. They are
+ * closed by bw_discard_listener(), and no descriptors come by them, nor by what bw_claim_dial()
+ * gives, unless bw_discard_rights() lets them. */
 void bw_claim_drain(int fd);
 
 /* Names of this process that strangers were found to hold, ever. */

@@ -23,6 +23,7 @@
 #include "audit.h"
 #include "clients.h"
 #include "confine.h"
+#include "discard.h"
 #include "listener.h"
 #include "netlink.h"
 #include "notify.h"
@@ -453,6 +454,7 @@ int main(int argc, char **argv)
 	if (status || !o.policy)
 		return status;
 	setvbuf(stderr, NULL, _IOLBF, 0);
+	bw_discard_at_once();	   /* system calls for threads are given up */
 	prctl(PR_SET_DUMPABLE, 0); /* no core dump has the key */
 	if (!bw_keyed_start())
 		return bs_fail("libsodium cannot be used here");

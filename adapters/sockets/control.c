@@ -515,6 +515,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	if (bws_control.room || bws_push_waits())
 		at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
 	at = bws_control_sooner(at, bws_rings_due());
+	at = bws_control_sooner(at, bws_registrar_due(&bws_control.registrar, now));
 	if (bws_control.wanting)
 		at = bws_control_sooner(at, bws_endpoint_due());
 	bws_control.looking = false;
@@ -652,7 +653,7 @@ void bws_control_forget(void)
 		bws_control.offers[i] = -1;
 	}
 	if (bws_control.started)
-		bws_registrar_close(&bws_control.registrar);
+		bws_registrar_forget(&bws_control.registrar);
 	if (bws_control.wake >= 0)
 		bws_own_close(bws_control.wake);
 	bws_control.wake = -1;

@@ -7,6 +7,7 @@
 
 #include "claim.h"
 #include "core.h"
+#include "discard.h"
 #include "who.h"
 #include "owned.h"
 #include "real.h"
@@ -35,6 +36,14 @@ static void bws_registrar_shut(int *fd)
 }
 
 void bws_registrar_close(struct bws_registrar *r)
+{
+	if (r->claim >= 0)
+		bw_discard_listener(r->claim);
+	r->claim = -1;
+	bws_registrar_forget(r);
+}
+
+void bws_registrar_forget(struct bws_registrar *r)
 {
 	while (r->clients)
 		bws_registrar_shut(&r->client[--r->clients]);
@@ -82,6 +91,11 @@ uint64_t bws_registrar_next(const struct bws_registrar *r)
 	return r->try_at;
 }
 
+uint64_t bws_registrar_due(const struct bws_registrar *r, uint64_t now)
+{
+	return r->deaf ? now + BWS_REGISTRAR_RETRY : UINT64_MAX;
+}
+
 int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds)
 {
 	int n = 0;
@@ -89,7 +103,8 @@ int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds)
 	fds[n++] = (struct pollfd){.fd = r->connection, .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = r->port[0], .events = POLLIN};
 	fds[n++] = (struct pollfd){.fd = r->port[1], .events = POLLIN};
-	fds[n++] = (struct pollfd){.fd = r->claim, .events = POLLIN};
+	r->deaf = r->deaf && !bw_discard_room();
+	fds[n++] = (struct pollfd){.fd = r->claim, .events = r->deaf ? 0 : POLLIN};
 	for (int i = 0; i < r->clients; i++)
 		fds[n++] = (struct pollfd){.fd = r->client[i], .events = POLLIN};
 	return n;
@@ -111,14 +126,22 @@ static void bws_registrar_hand(struct bws_registrar *r, const struct bws_from *f
 
 static void bws_registrar_accept(struct bws_registrar *r)
 {
-	int fd;
+	while (bw_discard_reserve()) {
+		int fd = bws_own_accept4(r->claim, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	while ((fd = bws_own_accept4(r->claim, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
-		if (r->clients < BWS_REGISTRAR_CLIENTS && !bw_who_may(fd, NULL))
+		if (fd >= 0 && bw_who_may(fd, NULL)) {
+			bw_discard(fd);
+			continue;
+		}
+		bw_discard_return();
+		if (fd < 0)
+			return;
+		if (r->clients < BWS_REGISTRAR_CLIENTS)
 			r->client[r->clients++] = fd;
 		else
 			bws_own_close(fd);
 	}
+	r->deaf = true;
 }
 
 void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int n,

@@ -24,6 +24,7 @@ struct bws_registrar {
 	int clients;
 	uint64_t try_at;
 	bool taken; /* another user of the node has the port */
+	bool deaf;  /* the name is not looked at: there is no place for a stranger's call */
 };
 
 void bws_registrar_init(struct bws_registrar *r);
@@ -31,12 +32,16 @@ void bws_registrar_init(struct bws_registrar *r);
 void bws_registrar_seek(struct bws_registrar *r, uint64_t now);
 /* When to seek again; UINT64_MAX: all is there. */
 uint64_t bws_registrar_next(const struct bws_registrar *r);
+/* When to look whether calls can be taken again; UINT64_MAX: they can. */
+uint64_t bws_registrar_due(const struct bws_registrar *r, uint64_t now);
 int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds);
 /* What has come: `offer` is called with each. */
 void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int n,
 			 void (*offer)(const struct bws_from *from, const uint8_t *bytes,
 				       size_t len));
 void bws_registrar_close(struct bws_registrar *r);
+/* In a child of fork(), whose parent goes on with all of it. */
+void bws_registrar_forget(struct bws_registrar *r);
 
 /* A socket for offers of IPv4 (0) or IPv6 (1), at this port; -1: none. */
 int bws_offer_socket(int family, uint16_t port);

@@ -6,6 +6,7 @@
 
 #include "ep.h"
 #include "keyed.h"
+#include "thread.h"
 
 void bw_ep_close_packets(struct bw_ep *ep)
 {
@@ -29,7 +30,7 @@ static void bw_ep_close_fds(struct bw_ep *ep)
 	if (ep->has_udp)
 		bw_udp_close(&ep->udp);
 	ep->has_udp = false;
-	bw_watch_close(&ep->watch);
+	bw_watch_close(&ep->watch, ep->inherited);
 	bw_ep_close_fd(&ep->claim);
 	bw_ep_close_fd(&ep->number);
 	bw_ep_close_fd(&ep->wake_fd);
@@ -85,7 +86,7 @@ void bw_ep_free(struct bw_ep *ep)
 		return;
 	}
 	bw_lock_release(&ep->lock);
-	if (bw_helper_spawn(bw_ep_end_later, ep))
+	if (bw_thread_spawn(bw_ep_end_later, ep))
 		bw_ep_end_later(ep);
 }
 

@@ -267,11 +267,6 @@ bool bw_wait_yield(struct bw_ep *ep);
 int bw_helper_start(struct bw_ep *ep);
 /* Called without the lock. */
 void bw_helper_stop(struct bw_ep *ep);
-/* Run `main(arg)` in a thread of its own, with a small stack, to which no signal comes: those
- * belong to the program's threads. It is to be joined, or nobody joins it. 0 or a negative errno.
- */
-int bw_helper_create(pthread_t *thread, bool joined, void *(*main)(void *), void *arg);
-int bw_helper_spawn(void *(*main)(void *), void *arg);
 /* Will the helper look soon, so that messages may wait for one another? */
 bool bw_helper_brisk(struct bw_ep *ep);
 /* The program makes a round, which ends what the local link's peers know of sleepers: the helper,

@@ -7,18 +7,17 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "ep.h"
+#include "thread.h"
 
 #define BW_HELPER_PAUSE_MIN (1 * BW_MS) /* between two looks at a program that makes rounds */
 #define BW_HELPER_PAUSE_MAX (2 * BW_MS)
 #define BW_HELPER_BRISK	    (200 * BW_US) /* between two looks while messages may wait */
 #define BW_HELPER_LOOKS	    50		  /* such looks after the last message that waited */
-#define BW_HELPER_STACK	    (1 << 20)	  /* bytes; the program's handlers run on it */
 
 /* How the program treats the endpoint. */
 enum bw_helper_program {
@@ -166,24 +165,6 @@ static void *bw_helper_main(void *arg)
 	return NULL;
 }
 
-int bw_helper_create(pthread_t *thread, bool joined, void *(*main)(void *), void *arg)
-{
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int error;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, BW_HELPER_STACK);
-	pthread_attr_setdetachstate(&attr,
-				    joined ? PTHREAD_CREATE_JOINABLE : PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(thread, &attr, main, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return -error;
-}
-
 int bw_helper_start(struct bw_ep *ep)
 {
 	struct bw_helper *h = &ep->helper;
@@ -192,7 +173,7 @@ int bw_helper_start(struct bw_ep *ep)
 	h->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->fd < 0)
 		return -errno;
-	error = bw_helper_create(&h->thread, true, bw_helper_main, ep);
+	error = bw_thread_create(&h->thread, true, bw_helper_main, ep);
 	if (error) {
 		close(h->fd);
 		h->fd = -1;
@@ -201,13 +182,6 @@ int bw_helper_start(struct bw_ep *ep)
 	pthread_setname_np(h->thread, "beowire");
 	h->running = true;
 	return 0;
-}
-
-int bw_helper_spawn(void *(*main)(void *), void *arg)
-{
-	pthread_t thread;
-
-	return bw_helper_create(&thread, false, main, arg);
 }
 
 static void bw_helper_kick(struct bw_helper *h)

@@ -38,6 +38,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 	}
 	if (ep->kernel)
 		at = bw_min_u64(at, bw_kernel_due(ep->kernel));
+	if (ep->local)
+		at = bw_min_u64(at, bw_local_due(ep->local, now));
 	if (ep->watch.n)
 		at = bw_min_u64(at, ep->watch.forget_at);
 	if (at == BW_NEVER)

@@ -308,7 +308,7 @@ static int fake_poll(struct pollfd *fds, nfds_t n, int patience)
 }
 
 /* The thread is run by the target. */
-int bw_helper_create(pthread_t *thread, bool joined, void *(*main)(void *), void *arg)
+int bw_thread_create(pthread_t *thread, bool joined, void *(*main)(void *), void *arg)
 {
 	k = arg;
 	return fuzz_fails(EAGAIN) ? -EAGAIN : 0;

@@ -527,7 +527,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		overruns((uint32_t)ep.packets - 1);
 		bw_packet_close(&ep.packet[--ep.packets]);
 	}
-	bw_watch_close(&ep.watch);
+	bw_watch_close(&ep.watch, false);
 	if (fuzz_descriptors())
 		fuzz_bad("descriptors are left open");
 	fuzz_descriptors_reset();

@@ -74,6 +74,7 @@ USER_TESTS = (
             "arriving",
             "batch",
             "board",
+            "discard",
             "goodbye",
             "home",
             "look",
@@ -115,6 +116,7 @@ USER_TESTS = (
 )
 USER_WRAPPED = {
     "setting": ("getauxval",),
+    "discard": ("setsockopt", "getsockopt"),
     "local_who": ("bw_who_may",),
     "ring": ("bw_host_receive", "bw_host_receive_row"),
 }

@@ -9,7 +9,7 @@ from beowire import places
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOM = ROOT / "service"
-OF_COMMON = ("claim.c", "key.c", "who.c")
+OF_COMMON = ("claim.c", "discard.c", "key.c", "thread.c", "who.c")
 """What the service compiles of common/: claim_sources and key_sources of its meson.build."""
 
 

@@ -13,6 +13,7 @@
 
 #include "claim.h"
 #include "core.h"
+#include "discard.h"
 #include "owned.h"
 #include "real.h"
 #include "registrar.h"
@@ -30,6 +31,9 @@ static struct bws_registrar r;
 static struct pollfd fds[BWS_REGISTRAR_FDS];
 static int calls, callers; /* that have come, and that will */
 static bool strangers;
+static int places;   /* for strangers' calls: that are free, */
+static int reserved; /* and taken for a moment */
+static uint32_t discarded[CALLERS];
 static uint32_t closed[CALLERS], closed_other;
 static uint8_t datagram[BWS_OFFER_BYTES + 1];
 static int datagrams, datagram_len;
@@ -66,6 +70,36 @@ int bws_own_close(int fd)
 	return 0;
 }
 
+bool bw_discard_reserve(void)
+{
+	assert_int_equal(reserved, 0);
+	reserved = places > 0;
+	return reserved;
+}
+
+void bw_discard_return(void)
+{
+	assert_int_equal(reserved--, 1);
+}
+
+bool bw_discard_room(void)
+{
+	return places > 0;
+}
+
+void bw_discard(int fd)
+{
+	bw_discard_return();
+	places--;
+	discarded[fd - CALLER]++;
+}
+
+void bw_discard_listener(int fd)
+{
+	assert_int_equal(fd, CLAIM);
+	closed_other++;
+}
+
 int bws_offer_socket(int family, uint16_t port)
 {
 	assert_int_equal(port, BWS_OFFER_PORT);
@@ -96,6 +130,9 @@ static int begin(void **state)
 	calls = callers = datagrams = 0;
 	strangers = false;
 	memset(closed, 0, sizeof(closed));
+	memset(discarded, 0, sizeof(discarded));
+	places = CALLERS;
+	reserved = 0;
 	told = closed_other = 0;
 	bws_registrar_init(&r);
 	bws_registrar_seek(&r, 1);
@@ -127,11 +164,37 @@ static void registrar__takes_processes_of_its_user_alone(void **state)
 	strangers = true;
 	call(100);
 	assert_int_equal(r.clients, 100 - 6);
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(closed[i], i % STRANGER == 0);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(discarded[i], i % STRANGER == 0);
+		assert_int_equal(closed[i], 0);
+	}
+	assert_int_equal(reserved, 0);
 	for (int i = 0; i < r.clients; i++)
 		assert_int_not_equal((r.client[i] - CALLER) % STRANGER, 0);
 	bws_registrar_close(&r);
+}
+
+/* Whose connection there is no place for is not accepted, until there is one. */
+static void registrar__waits_for_a_place(void **state)
+{
+	strangers = true;
+	places = 2;
+	callers = 100;
+	serve(3);
+	assert_int_equal(calls, STRANGER + 1);
+	assert_int_equal(r.clients, STRANGER - 1);
+	assert_true(bws_registrar_due(&r, 1) < UINT64_MAX);
+	bws_registrar_fds(&r, fds);
+	assert_int_equal(fds[3].events, 0);
+	places = CALLERS;
+	bws_registrar_fds(&r, fds);
+	assert_int_equal(fds[3].events, POLLIN);
+	assert_true(bws_registrar_due(&r, 1) == UINT64_MAX);
+	serve(3);
+	assert_int_equal(calls, 100);
+	bws_registrar_close(&r);
+	assert_int_equal(r.clients, 0);
+	assert_int_equal(r.claim, -1);
 }
 
 static void registrar__has_room_for_so_many(void **state)
@@ -228,6 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(registrar__takes_processes_of_its_user_alone, begin),
+		cmocka_unit_test_setup(registrar__waits_for_a_place, begin),
 		cmocka_unit_test_setup(registrar__has_room_for_so_many, begin),
 		cmocka_unit_test_setup(registrar__hands_on_what_has_the_length, begin),
 		cmocka_unit_test_setup(registrar__is_left_if_it_says_something_else, begin),

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "discard.h"
 #include "ep.h"
 #include "link/filter.h"
 #include "wire.h"
@@ -515,6 +516,7 @@ static int claim_of(int interface)
 	snprintf(text, sizeof(text), "beowire/fanout/%04x/%d", BW_ETHERTYPE, interface);
 	fd = bw_claim_name(text);
 	assert_true(fd >= 0);
+	bw_discard_rights(fd, true);
 	return fd;
 }
 

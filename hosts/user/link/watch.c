@@ -10,6 +10,7 @@
 
 #include "checksum.h"
 #include "claim.h"
+#include "discard.h"
 #include "ep.h"
 #include "keyed.h"
 #include "number.h"
@@ -28,10 +29,12 @@ void bw_watch_init(struct bw_watch *w)
 	w->claim = -1;
 }
 
-void bw_watch_close(struct bw_watch *w)
+void bw_watch_close(struct bw_watch *w, bool inherited)
 {
-	if (w->claim >= 0)
+	if (w->claim >= 0 && inherited)
 		close(w->claim);
+	else if (w->claim >= 0)
+		bw_discard_listener(w->claim);
 	w->claim = -1;
 }
 

@@ -31,7 +31,8 @@ struct bw_watch {
 };
 
 void bw_watch_init(struct bw_watch *w);
-void bw_watch_close(struct bw_watch *w);
+/* In a child of fork() the claim is `inherited`: the parent goes on with it. */
+void bw_watch_close(struct bw_watch *w, bool inherited);
 
 /* Now and then: take the watch if it is free, keep the filter up to date. */
 void bw_watch_visit(struct bw_ep *ep);

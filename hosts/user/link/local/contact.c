@@ -4,6 +4,7 @@
  * into it at once. The other side maps it and answers, or turns it away with a reason. Who the
  * other process is says the kernel (SO_PEERCRED), who it claims to be says hello.
  */
+#include "discard.h"
 #include "link/local/impl.h"
 #include "who.h"
 
@@ -321,11 +322,23 @@ static int dial_name(const struct sockaddr_un *sun, socklen_t len)
 
 	if (fd < 0)
 		return -errno;
+	if (!bw_discard_reserve()) {
+		close(fd);
+		return -EAGAIN;
+	}
+	bw_discard_rights(fd, false);
 	error = connect(fd, (const struct sockaddr *)sun, len) < 0 ? -errno : bw_who_may(fd, NULL);
+	if (error == -EACCES) {
+		bw_discard(fd);
+		return error;
+	}
+	bw_discard_return();
 	if (error < 0) {
 		close(fd);
 		return error;
 	}
+	/* The answer brings one. */
+	bw_discard_rights(fd, true);
 	return fd;
 }
 

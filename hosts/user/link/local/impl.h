@@ -205,6 +205,7 @@ struct bw_local {
 
 	int epoll;
 	struct bw_local_conn listener;
+	bool deaf; /* it is not looked at: there is no place for a stranger's call, or for any */
 	struct bw_local_conn *greeting; /* accepted, hello not yet read */
 	uint32_t greetings;
 	struct bw_local_conn *dead; /* closed, freed at the end of the poll */

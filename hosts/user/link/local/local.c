@@ -4,6 +4,7 @@
  * rings of peers, goes on with pulls, now and then looks at the sockets, and at last reports peers
  * that are down.
  */
+#include "discard.h"
 #include "link/local/impl.h"
 
 #include <stdlib.h>
@@ -12,12 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EAGER_MAX   16384  /* bytes; above, one copy with a system call beats two without */
-#define TAKE_BUDGET 64	   /* records per peer and poll */
-#define QUIET_POLLS 1000   /* without anything, then a peer is looked at now and then only */
-#define COLD_SHARE  4	   /* of such peers per poll */
-#define LOOK_NS	    50000u /* the sockets are looked at so often ... */
-#define LOOK_POLLS  20000u /* ... or after so many polls, if the caller's clock stands still */
+#define EAGER_MAX   16384      /* bytes; above, one copy with a system call beats two without */
+#define TAKE_BUDGET 64	       /* records per peer and poll */
+#define QUIET_POLLS 1000       /* without anything, then a peer is looked at now and then only */
+#define COLD_SHARE  4	       /* of such peers per poll */
+#define LOOK_NS	    50000u     /* the sockets are looked at so often ... */
+#define DEAF_NS	    100000000u /* between two looks whether calls can be taken again */
+#define LOOK_POLLS  20000u     /* ... or after so many polls, if the caller's clock stands still */
 
 static int listener_open(struct bw_local *l, int claim)
 {
@@ -159,7 +161,7 @@ void bw_local_close(struct bw_local *l)
 	}
 	greetings_close(l);
 	bw_local_conn_reap(l);
-	close(l->listener.fd);
+	bw_discard_listener(l->listener.fd);
 	resources_close(l);
 }
 
@@ -326,6 +328,11 @@ int bw_local_poll(struct bw_local *l, uint64_t now, bool ready)
 	if (BW_UNLIKELY(l->dead != NULL))
 		bw_local_conn_reap(l);
 	return n;
+}
+
+uint64_t bw_local_due(const struct bw_local *l, uint64_t now)
+{
+	return l->deaf ? now + DEAF_NS : UINT64_MAX;
 }
 
 int bw_local_fd(const struct bw_local *l)

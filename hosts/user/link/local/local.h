@@ -132,6 +132,9 @@ void bw_local_close(struct bw_local *l);
  * does this. */
 void bw_local_abandon(struct bw_local *l);
 
+/* When to poll next though nothing may have come; UINT64_MAX: never. */
+uint64_t bw_local_due(const struct bw_local *l, uint64_t now);
+
 /* Something sent is not yet taken, or a pull has not ended (what close would lose). */
 bool bw_local_busy(const struct bw_local *l);
 

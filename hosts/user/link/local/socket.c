@@ -4,6 +4,7 @@
  * which is silent but for the handshake, doorbells, and its end. All hang in one epoll descriptor,
  * which the endpoint puts into its own.
  */
+#include "discard.h"
 #include "link/local/impl.h"
 #include "who.h"
 
@@ -152,53 +153,103 @@ int bw_local_spare(struct bw_local *l)
 	return l->spare_fd < 0 ? -errno : 0;
 }
 
+static bool no_descriptors(void)
+{
+	return errno == EMFILE || errno == ENFILE;
+}
+
+/* Close who has called, with a reason; a stranger in the place that was reserved. */
+static void send_away(struct bw_local *l, int fd, bool stranger, int status)
+{
+	bw_local_turn_away(l, fd, status);
+	if (stranger) {
+		bw_discard(fd);
+		return;
+	}
+	bw_discard_return();
+	close(fd);
+}
+
 /* A call that cannot be taken for want of descriptors would keep the listener readable, and whoever
- * sleeps on it awake, for ever: it is turned away in place of the one in reserve. True if so. */
+ * sleeps on it awake, for ever: it is turned away in place of the one in reserve. True if so: the
+ * place for it is taken. */
 static bool accept_without(struct bw_local *l)
 {
 	int fd;
 
-	if ((errno != EMFILE && errno != ENFILE) || l->spare_fd < 0)
+	if (!no_descriptors() || l->spare_fd < 0)
 		return false;
 	close(l->spare_fd);
 	l->spare_fd = -1;
 	fd = accept4(l->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd >= 0) {
-		bw_local_turn_away(l, fd, -EAGAIN);
-		close(fd);
-	}
+	if (fd >= 0)
+		send_away(l, fd, bw_who_may(fd, NULL), -EAGAIN);
 	bw_local_spare(l);
 	return fd >= 0;
 }
 
-/* Anybody may call: strangers are turned away before they cost anything. */
+/* Look at the listener from now on, or not. */
+static void listener_heed(struct bw_local *l, bool on)
+{
+	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.ptr = &l->listener};
+
+	if (epoll_ctl(l->epoll, EPOLL_CTL_MOD, l->listener.fd, &event) == 0)
+		l->deaf = !on;
+}
+
+/* One of our user's has called. */
+static void greeting_add(struct bw_local *l, int fd)
+{
+	struct bw_local_conn *c =
+		l->greetings < GREETINGS_MAX ? bw_local_conn_make(l, fd, NULL) : NULL;
+
+	if (!c) {
+		bw_local_turn_away(l, fd, -EAGAIN);
+		close(fd);
+		return;
+	}
+	c->next = l->greeting;
+	l->greeting = c;
+	l->greetings++;
+}
+
+/* Anybody may call: strangers are turned away before they cost anything. False if nobody has, or
+ * if there is no place to put a stranger's call to: then the listener is not looked at for a while.
+ * Descriptors may come by all of them, as a caller says hello before he can know whether he was
+ * accepted. */
+static bool accept_one(struct bw_local *l)
+{
+	int fd, error;
+
+	if (!bw_discard_reserve()) {
+		listener_heed(l, false);
+		return false;
+	}
+	fd = accept4(l->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0 && accept_without(l))
+		return true;
+	if (fd < 0) {
+		if (no_descriptors())
+			listener_heed(l, false);
+		bw_discard_return();
+		return false;
+	}
+	error = bw_who_may(fd, NULL);
+	if (error) {
+		send_away(l, fd, error, error);
+		return true;
+	}
+	bw_discard_return();
+	greeting_add(l, fd);
+	return true;
+}
+
 static void accept_all(struct bw_local *l)
 {
 	bw_local_spare(l);
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = accept4(l->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		struct bw_local_conn *c;
-		int error;
-
-		if (fd < 0 && accept_without(l))
-			continue;
-		if (fd < 0)
+		if (!accept_one(l))
 			return;
-		error = bw_who_may(fd, NULL);
-		if (error) {
-			bw_local_turn_away(l, fd, error);
-			close(fd);
-			continue;
-		}
-		c = l->greetings < GREETINGS_MAX ? bw_local_conn_make(l, fd, NULL) : NULL;
-		if (!c) {
-			bw_local_turn_away(l, fd, -EAGAIN);
-			close(fd);
-			continue;
-		}
-		c->next = l->greeting;
-		l->greeting = c;
-		l->greetings++;
 	}
 	l->look_soon = true;
 }
@@ -269,8 +320,11 @@ static void conn_event(struct bw_local *l, struct bw_local_conn *c, uint32_t eve
 int bw_local_look(struct bw_local *l)
 {
 	struct epoll_event event[EVENTS];
-	int n = epoll_wait(l->epoll, event, EVENTS, 0);
+	int n;
 
+	if (BW_UNLIKELY(l->deaf) && bw_discard_room())
+		listener_heed(l, true);
+	n = epoll_wait(l->epoll, event, EVENTS, 0);
 	l->look_soon = n == EVENTS;
 	for (int i = 0; i < n; i++) {
 		struct bw_local_conn *c = event[i].data.ptr;

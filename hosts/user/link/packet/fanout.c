@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "discard.h"
 #include "ep.h"
 #include "link/packet/keeper.h"
 #include "link/packet/served.h"
@@ -46,8 +47,11 @@ static void bw_fanout_keep(struct bw_packet *p, const char *name)
 {
 	int fd = bw_claim_name(name);
 
-	if (fd >= 0)
-		p->fanout.keeper = bw_keeper_start(fd, p->interface, p->ethertype);
+	if (fd < 0)
+		return;
+	/* Sockets come with the calls. One that was faster calls again. */
+	bw_discard_rights(fd, true);
+	p->fanout.keeper = bw_keeper_start(fd, p->interface, p->ethertype);
 }
 
 /* Tell the keeper who we are, with our packet socket the first time. */
@@ -119,15 +123,9 @@ static void bw_fanout_join(struct bw_ep *ep, int i, bool watch)
 }
 
 /* Closing takes two RCU grace periods of the kernel, 15 to 60 ms. */
-static void *bw_fanout_close(void *arg)
-{
-	close((int)(intptr_t)arg);
-	return NULL;
-}
-
 void bw_fanout_discard(const struct bw_ep *ep, int fd)
 {
-	if (!ep->helper.wanted || bw_helper_spawn(bw_fanout_close, (void *)(intptr_t)fd))
+	if (!ep->helper.wanted || !bw_discard_alone(fd))
 		close(fd);
 }
 

@@ -32,9 +32,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "discard.h"
 #include "ep.h"
 #include "link/packet/keeper.h"
 #include "link/packet/steer.h"
+#include "thread.h"
 #include "who.h"
 
 #define BW_KEEPER_FD_SHARE 4		 /* of the process's descriptors one in so many */
@@ -61,7 +63,7 @@ struct bw_keeper {
 	int sentinel; /* packet socket that nothing comes to, for the interface's end */
 	int interface;
 	uint16_t ethertype;  /* network byte order */
-	bool full;	     /* no descriptors: no connections are taken for a while */
+	bool full;	     /* no descriptors, or no place: no connections are taken for a while */
 	bool changed;	     /* the program is to be set anew */
 	unsigned int most;   /* members and those who want to be, at most */
 	unsigned int linked; /* members: the first ones, in the order that the kernel has */
@@ -83,7 +85,9 @@ static void bw_keeper_close_all(struct bw_keeper *k)
 		bw_keeper_close_fd(&k->member[i].packet);
 	}
 	k->count = k->linked = 0;
-	bw_keeper_close_fd(&k->listener);
+	if (k->listener >= 0)
+		bw_discard_listener(k->listener);
+	k->listener = -1;
 	bw_keeper_close_fd(&k->sentinel);
 }
 
@@ -220,11 +224,18 @@ static bool bw_keeper_admits(int fd)
 
 static void bw_keeper_accept(struct bw_keeper *k)
 {
-	int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd;
 
+	k->full = !bw_discard_reserve();
+	if (k->full)
+		return;
+	fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	k->full = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
-	if (fd >= 0 && !bw_keeper_admits(fd))
-		bw_keeper_close_fd(&fd);
+	if (fd >= 0 && !bw_keeper_admits(fd)) {
+		bw_discard(fd);
+		return;
+	}
+	bw_discard_return();
 	if (fd < 0)
 		return;
 	k->member[k->count++] = (struct bw_keeper_member){.connection = fd, .packet = -1};
@@ -435,7 +446,7 @@ struct bw_keeper *bw_keeper_start(int listener, int interface, uint16_t ethertyp
 	struct bw_keeper *k = calloc(1, sizeof(*k));
 
 	if (!k) {
-		close(listener);
+		bw_discard_listener(listener);
 		return NULL;
 	}
 	k->listener = listener;
@@ -444,7 +455,7 @@ struct bw_keeper *bw_keeper_start(int listener, int interface, uint16_t ethertyp
 	k->most = bw_keeper_most();
 	k->sentinel = bw_keeper_sentinel(interface);
 	pthread_mutex_init(&k->mutex, NULL);
-	if (k->sentinel < 0 || bw_helper_create(&k->thread, true, bw_keeper_main, k)) {
+	if (k->sentinel < 0 || bw_thread_create(&k->thread, true, bw_keeper_main, k)) {
 		bw_keeper_close_all(k);
 		free(k);
 		return NULL;
@@ -482,6 +493,8 @@ void bw_keeper_release(struct bw_keeper *k)
 
 void bw_keeper_abandon(struct bw_keeper *k)
 {
+	/* The parent goes on with it. */
+	bw_keeper_close_fd(&k->listener);
 	bw_keeper_close_all(k);
 	free(k);
 }
