@@ -442,12 +442,13 @@ class Workshop:
             ("offer", [SOCKETS_OFFER_LIST]),
             ("registrar", [SOCKETS_REGISTRAR_LIST]),
             ("control", [SOCKETS_CONTROL_LIST, SOCKETS_CHOICE_LIST]),
+            ("letters", [SOCKETS_CONTROL_LIST, SOCKETS_CHOICE_LIST]),
         ):
             if not self._wanted(SOCKETS, f"test_{name}"):
                 continue
-            unit = self._compile(
-                f"tests-{name}", [ROOT / f"tests/sockets/test_{name}.c"], jobs, ROOT / SOCKETS
-            )
+            shared = ["control_stage"] if SOCKETS_CONTROL_LIST in lists else []
+            tests = [ROOT / "tests/sockets" / f"{one}.c" for one in (f"test_{name}", *shared)]
+            unit = self._compile(f"tests-{name}", tests, jobs, ROOT / SOCKETS)
             sources = {each for one in lists for each in listed(SOCKETS, one)}
             files.update(sources)
             of = {str(each.relative_to(ROOT)) for each in sources}
