@@ -400,6 +400,34 @@ static void kept__all_are_made_once(void **state)
 		assert_true(pair_filled(rx + i * BYTES / 2, BYTES / 2, i));
 }
 
+/* A buffer whose last message has come is not given back before the first one's data are there. */
+static void multi_recv__waits_for_all_its_messages(void **state)
+{
+	struct iovec iov = {rx, LONG + 8};
+	struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = rx};
+	struct fi_cq_tagged_entry e;
+
+	pair_fill(tx, LONG, 1);
+	full = true;
+	pair_retry(fi_recvmsg(b.ep, &m, FI_MULTI_RECV));
+	pair_retry(fi_send(a.ep, tx, LONG, NULL, a.peer, NULL));
+	kept(1);
+	pair_retry(fi_inject(a.ep, "last of", 8, a.peer));
+	while (inside(&b)->msg.posted_head)
+		pair_progress();
+	pair_nothing(b.rx);
+	full = false;
+	e = pair_completion(b.rx);
+	assert_int_equal(e.len, LONG);
+	assert_int_equal(e.flags & FI_MULTI_RECV, 0);
+	assert_true(pair_filled(rx, LONG, 1));
+	e = pair_completion(b.rx);
+	assert_int_equal(e.len, 8);
+	assert_int_equal(e.flags & FI_MULTI_RECV, FI_MULTI_RECV);
+	pair_completion(a.tx);
+	pair_nothing(b.rx);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -415,6 +443,7 @@ int main(void)
 		TEST(fetch__less_than_said_is_an_error),
 		TEST(token__is_used_once_while_data_come),
 		TEST(kept__all_are_made_once),
+		TEST(multi_recv__waits_for_all_its_messages),
 	};
 
 	return cmocka_run_group_tests_name("kept calls", tests, NULL, NULL);
