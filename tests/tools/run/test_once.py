@@ -43,6 +43,23 @@ def test_a_remark_without_an_end_is_not_lost() -> None:
     assert once.end() == b"beowire: node2"
 
 
+LOSS = (
+    b"beowire: node1 (node 7e27c8bd3c66e55f) engine 42035 is gone (Connection timed out): "
+    b"operations with it end with an error\n"
+)
+
+
+@pytest.mark.parametrize("size", [1, 7, 50, 1000])
+def test_a_loss_behind_what_another_process_has_begun_is_told(size: int) -> None:
+    text = b"rank 0: " + LOSS + b"MPI error 17\n"
+    once = Once()
+    passed = b"".join(once.feed(text[at : at + size]) for at in range(0, len(text), size))
+    assert passed == text
+    assert once.lost
+    assert once.feed(LOSS) == b""
+    assert once.feed(LOSS.replace(b"node1", b"node2")) != b""
+
+
 def test_what_is_written_to_the_descriptor_arrives() -> None:
     with tempfile.TemporaryFile() as file:
         with told_once(file) as told, open(told.descriptor, "wb", closefd=False) as stream:

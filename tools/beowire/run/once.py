@@ -26,13 +26,15 @@ class Once:
     """Text that passes, in pieces of any size, but for remarks of Beowire's that passed before.
 
     Other text is handed on at once, byte for byte; a line that begins as Beowire's do is held back
-    until its end is known.
+    until its end is known. A remark that begins within a line, behind what another process has not
+    ended yet, has passed with it.
     """
 
     def __init__(self) -> None:
         self._told: set[bytes] = set()
         self._held = b""
-        self._inside = False  # in the middle of a line of somebody else's
+        self._inside = False  # in the middle of a line of somebody else's,
+        self._begun = b""  # of which this has passed, the last bytes of a long one
         self.lost = False  # a remark told of a peer that was lost
 
     def feed(self, piece: bytes) -> bytes:
@@ -44,6 +46,10 @@ class Once:
             if self._inside or not self._may_be_ours(line):
                 passed.append(line + newline)
                 self._inside = not newline
+                self._begun = (self._begun + line)[-_LONGEST:]
+                if newline:
+                    self._look_within(self._begun)
+                    self._begun = b""
             elif newline:
                 self.lost = self.lost or tells_of_a_loss(line)
                 if line not in self._told:
@@ -56,6 +62,13 @@ class Once:
                 self._held = line
             data = rest
         return b"".join(passed)
+
+    def _look_within(self, line: bytes) -> None:
+        """In a line that has passed a remark may have begun later: of a loss it tells as well."""
+        at = line.find(_OURS)
+        if at >= 0 and tells_of_a_loss(line[at:]):
+            self.lost = True
+            self._told.add(line[at:])
 
     def end(self) -> bytes:
         """What was held back when no more comes."""
