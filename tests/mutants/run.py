@@ -730,7 +730,10 @@ def report(mutants: Sequence[Mutant], verdicts: Sequence[Verdict], as_json: bool
             print(f"caught   {mutant.name:32} {verdict.caught_by}")
         else:
             print(f"SURVIVED {mutant.name:32} {mutant.says} ({mutant.file}): {verdict.problem}")
-    print(f"{len(verdicts) - failed} passed, {failed} failed")
+    print(f"{len(verdicts) - failed} passed, {failed} failed", flush=True)
+    if failed:  # last, where whoever runs this takes the reason from
+        names = [m.name for m, v in zip(mutants, verdicts, strict=True) if not v.passed]
+        print(f"survived: {', '.join(names)}", file=sys.stderr)
     return 1 if failed else 0
 
 
