@@ -7,8 +7,7 @@
 #ifndef TEST_LOCAL_PROCESS_H
 #define TEST_LOCAL_PROCESS_H
 
-#include <stdio.h>
-#include <unistd.h>
+#include "../check.h"
 
 #include "node.h"
 
@@ -33,15 +32,6 @@ struct board {
 
 extern struct board *board;
 extern uint64_t effort; /* multiplies rounds */
-
-/* In a child: say where and end. The parent's assertion on the exit status fails then. */
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #condition);            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 /* A fresh board; setup and teardown of a test. */
 int board_setup(void **state);

@@ -5,6 +5,7 @@
  * processes of another user, and on a kernel that knows no SO_PASSRIGHTS, which is played here if
  * it is not so.
  */
+#include "../check.h"
 #include "claim.h"
 #include "discard.h"
 #include "link/local/local.h"
@@ -44,14 +45,6 @@
 #define FILLS	 20 /* looks whether a socket takes more */
 #define MANY	 (2 * BW_DISCARD_MOST)
 #define CLAIM	 "test/discard"
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #condition);            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 /* What the stranger is to do, and has done. */
 static struct {

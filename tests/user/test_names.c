@@ -3,6 +3,7 @@
  * Names that another user has taken, and another user's calls: neither keeps a user's processes
  * from one another. As root, in a network namespace of its own, with processes of two other users.
  */
+#include "../check.h"
 #include "claim.h"
 #include "endpoint.h"
 #include "number.h"
@@ -33,14 +34,6 @@
 #define CALLS	  200  /* more than a listener keeps without a word */
 #define SHARE	  4096 /* names that one process takes */
 #define SQUATTERS 8
-
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #condition);            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 static uint16_t called; /* engine that the stranger calls */
 

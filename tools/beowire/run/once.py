@@ -64,10 +64,12 @@ class Once:
         return b"".join(passed)
 
     def _look_within(self, line: bytes) -> None:
-        """In a line that has passed a remark may have begun later: of a loss it tells as well."""
+        """In a line that has passed a remark of a loss may have begun later: it was told.
+
+        It ends no job, as it may be a program's words about another one.
+        """
         at = line.find(_OURS)
         if at >= 0 and tells_of_a_loss(line[at:]):
-            self.lost = True
             self._told.add(line[at:])
 
     def end(self) -> bytes:

@@ -105,6 +105,9 @@ static int letter_read(int sock, struct letter *t)
 	ssize_t n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int error = 0;
 
+	/* Who closes with our letter unread resets us. What he has said before comes after that. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	t->fd[0] = t->fd[1] = -1;
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNREFUSED;
