@@ -242,11 +242,16 @@ static void counter__an_error_ends_the_wait(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void *cancel(void *arg)
+{
+	fi_cancel(&a.ep->fid, buf);
+	return NULL;
+}
+
 static void *cancel_later(void *arg)
 {
 	usleep(20000);
-	fi_cancel(&a.ep->fid, buf);
-	return NULL;
+	return cancel(arg);
 }
 
 /* What another thread completes is told by the descriptor, too; then it is quiet again. */
@@ -265,6 +270,23 @@ static void descriptor__tells_of_another_threads_work(void **state)
 		pthread_join(thread, NULL);
 		assert_int_equal(pair_error(a.rx).err, FI_ECANCELED);
 		assert_true(gets_quiet(&a.rx->fid, fd));
+	}
+}
+
+/* Not only when something else wakes it: no time passes here. */
+static void descriptor__tells_at_once(void **state)
+{
+	struct pollfd p = {.events = POLLIN};
+	pthread_t thread;
+
+	assert_int_equal(fi_control(&a.rx->fid, FI_GETWAIT, &p.fd), 0);
+	for (int i = 0; i < 5; i++) {
+		pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, buf));
+		assert_true(gets_quiet(&a.rx->fid, p.fd));
+		assert_int_equal(pthread_create(&thread, NULL, cancel, NULL), 0);
+		pthread_join(thread, NULL);
+		assert_int_equal(poll(&p, 1, 0), 1);
+		assert_int_equal(pair_error(a.rx).err, FI_ECANCELED);
 	}
 }
 
@@ -365,6 +387,7 @@ int main(void)
 		TEST(counter__waits_for_a_threshold, pair_setup),
 		TEST(counter__an_error_ends_the_wait, pair_setup),
 		TEST(descriptor__tells_of_another_threads_work, setup_fd),
+		TEST(descriptor__tells_at_once, setup_fd),
 		TEST(poll_set__names_what_is_ready, pair_setup),
 		TEST(threads__share_an_endpoint, pair_setup),
 		TEST(progress__goes_on_without_the_receiver, pair_setup),
