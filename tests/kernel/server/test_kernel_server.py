@@ -6,6 +6,7 @@ The guest is booted once for each kernel; each test of the program asks for its 
 
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,23 +36,30 @@ class Run:
 
     cases: dict[str, reports.Case]
     outcome: machine.Outcome
+    output: str
 
 
-@remembered
-def run(kernel: str) -> Run:
-    """The program in a guest with this kernel. BeowireError: there is no such guest."""
+def tried(kernel: str, server: Path, settings: Mapping[str, str]) -> Run:
+    """The program with this server in a guest with this kernel, with these variables set.
+    BeowireError: there is no such guest."""
     program = places.product("tests/kernel/server/test_server")
-    server = places.product("hosts/kernel/server/beowire-server")
     with tempfile.TemporaryFile("w+") as said:
         limit = places.product("tools/guest/guest-limit")
-        command = ["sh", "-c", SCRIPT, "sh", str(program), str(server), str(limit)]
+        command = ["env", *(f"{name}={value}" for name, value in settings.items())]
+        command += ["sh", "-c", SCRIPT, "sh", str(program), str(server), str(limit)]
         guest = machine.Guest(command, kernel, memory_mb=1024, limit_s=600, modules=True)
         outcome = machine.run(guest, said.fileno())
         said.seek(0)
         output = said.read()
     print(output)
     cases = reports.cmocka_cases("test_server", output, output)
-    return Run({case.name.split(": ")[1]: case for case in cases}, outcome)
+    return Run({case.name.split(": ")[1]: case for case in cases}, outcome, output)
+
+
+@remembered
+def run(kernel: str) -> Run:
+    """With the build's server."""
+    return tried(kernel, places.product("hosts/kernel/server/beowire-server"), {})
 
 
 def run_or_skip(kernel: str) -> Run:
