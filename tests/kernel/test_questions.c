@@ -180,6 +180,37 @@ static void test_questions_that_nobody_asks_again(void **state)
 	kt_becomes(kt_parameter("held_bytes"), held, held);
 }
 
+#define STALE_US 3000000 /* more than region.c has */
+
+/* A question that nobody asks again makes way for others, but not for who has its share. */
+static void test_a_peer_has_no_more_than_its_share(void **state)
+{
+	int fd = kt_watching("b"), silent = kt_watching("a"), greedy = kt_watching("a");
+	struct sockaddr_beowire at = kt_at(fd), to;
+	struct beowire_info first, got = {0};
+	struct kt_relay r;
+	uint64_t last, refused;
+
+	kt_relay_begin(&r, silence);
+	to = kt_relayed(&at);
+	at.sbw_ifindex = 0;
+	kt_want(silent, &to, 1, 1);
+	kt_until(told(fd, &first));
+	r.wanted = 1;
+	kt_want(greedy, &at, 1, HALF + 1);
+	last = first.cookie + HALF;
+	kt_until(told(fd, &got) && got.cookie == last);
+	usleep(STALE_US);
+	refused = kt_number("b", NODE, "questions-refused");
+	kt_becomes(kt_number("b", NODE, "questions-refused"), refused + 1, UINT64_MAX);
+	while (told(fd, &got))
+		assert_true(got.cookie <= last);
+	close(greedy);
+	close(silent);
+	close(fd);
+	kt_relay_end(&r);
+}
+
 #define AGAIN_NS 5000000000 /* region.c */
 
 /* A question that its peer still asks waits for its answer, however long that takes. Whom the
@@ -266,6 +297,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		kt_counting_test(test_questions_that_nobody_asks_again),
+		kt_counting_test(test_a_peer_has_no_more_than_its_share),
 		kt_test(test_one_peers_questions),
 		kt_test(test_many_peers_questions),
 		kt_test(test_questions_of_who_has_gone),

@@ -113,9 +113,11 @@ static void test_status_of_a_peer(void **state)
 
 static void receive_too_long(struct kt_relay *r, int type, long len, int at_b, int at_a)
 {
+	const struct timeval patience = {.tv_sec = 60};
 	static char bytes[LONG];
 	struct kt_pair p = changed_pair(type);
 
+	setsockopt(p.b, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	r->wanted = len;
 	kt_refused(send(p.b, bytes, LONG, 0), at_b);
 	kt_refused(recv(p.a, bytes, LONG, MSG_PEEK | MSG_TRUNC), at_a);
