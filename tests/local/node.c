@@ -15,6 +15,12 @@
 #define PATTERN_MAX 65536
 #define REGION_SPAN (NODE_REGION + (1u << 16)) /* with a page behind it, of any size */
 
+/* Engine numbers belong to the whole node, and programs of these tests run beside each other. Each has
+ * a block of them for itself, and for the processes that it forks: the first number, held until it ends. */
+#define BLOCK	      512u
+#define FIRST_BLOCK   1024u
+#define BEYOND_BLOCKS 65024u
+
 static uint64_t seed = 1;
 
 void seed_set(uint64_t s)
@@ -159,6 +165,40 @@ static void fail(const char *what, int error)
 	abort();
 }
 
+static uint16_t block; /* the first number of this program's block */
+
+/* Before any test, which may count descriptors. */
+__attribute__((constructor)) static void block_hold(void)
+{
+	for (uint32_t i = FIRST_BLOCK; i < BEYOND_BLOCKS; i += BLOCK) {
+		int claim = bw_local_claim((uint16_t)i);
+
+		block = (uint16_t)i;
+		if (claim >= 0)
+			return;
+		if (claim != -EADDRINUSE)
+			fail("bw_local_claim", claim);
+	}
+	fail("a block of engine numbers", -EADDRINUSE);
+}
+
+uint16_t node_number(int *claim)
+{
+	uint32_t from = (uint32_t)getpid();
+
+	for (uint32_t i = 0; i < BLOCK; i++) {
+		uint16_t engine = (uint16_t)(block + 1 + (from + i) % (BLOCK - 1));
+
+		*claim = bw_local_claim(engine);
+		if (*claim >= 0)
+			return engine;
+		if (*claim != -EADDRINUSE)
+			break;
+	}
+	fail("bw_local_claim", *claim);
+	return 0;
+}
+
 static int pattern; /* memory with the pattern of a region */
 
 /* Before any test, which may count descriptors. */
@@ -223,11 +263,7 @@ void node_open(struct node *n, uint32_t ring_bytes, uint32_t incarnation)
 
 	memset(n, 0, sizeof(*n));
 	n->incarnation = incarnation ? incarnation : 1000 + ++drawn;
-	n->engine = (uint16_t)(20000 + (unsigned)getpid() % 20000);
-	while ((claim = bw_local_claim(++n->engine)) == -EADDRINUSE)
-		;
-	if (claim < 0)
-		fail("bw_local_claim", claim);
+	n->engine = node_number(&claim);
 	open_claimed(n, ring_bytes, claim);
 }
 

@@ -205,9 +205,7 @@ static void stress_open(uint32_t me)
 		.handlers = &stress_handlers,
 	};
 
-	attr.self.engine = (uint16_t)(getpid() % 30000 + 1);
-	while ((attr.claim = bw_local_claim(attr.self.engine)) < 0)
-		attr.self.engine++;
+	attr.self.engine = node_number(&attr.claim);
 	attr.self.incarnation = 1000u + attr.self.engine;
 	CHECK(bw_local_open(&mine.node.link, &attr) == 0);
 	mine.node.region = malloc(NODE_REGION);

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -156,6 +158,11 @@ SIM_RUNS = {
     "simulator-leave": ["--seeds", "1-4", "--jobs", "1", "--scenario", "leave"],
 }
 CHANGED_MOST = 30  # mutants of changed files in a sample
+# A program that computes CPU_TIMES as long as without a defect, measured beside the same load, is
+# taken for one that never ends: on a processor that others use as well it takes up to twice as long.
+CPU_TIMES = 3
+CPU_LEAST_S = 5
+UNKNOWN_S = 60  # without a defect
 WALL_S = 1200
 SLEEP_S = 60  # of wall time: a program that may sleep for ever takes a second when it does not
 
@@ -262,7 +269,7 @@ def cc(arguments: Sequence[str]) -> None:
         raise CompileError(done.stderr.strip())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Program:
     """A program that may notice a defect."""
 
@@ -274,8 +281,12 @@ class Program:
     """The program itself, if it loads the room's objects."""
     of: Collection[str] = ()
     """The only files of the room that it is linked with; empty: all."""
-    cpu_s: int = 0
-    """Seconds of a processor after which it does not end; 0: those of its house."""
+    took_s: float = 0
+    """Seconds of a processor that the program took without a defect; 0: not known yet."""
+
+    def limit_s(self) -> int:
+        """Seconds of computing after which it does not end, whatever else runs."""
+        return max(CPU_LEAST_S, math.ceil(CPU_TIMES * self.took_s)) if self.took_s else UNKNOWN_S
 
 
 @dataclass(frozen=True)
@@ -287,8 +298,6 @@ class House:
     plugin: Sequence[Path] = ()
     """What else belongs to the shared object that is loaded."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    cpu_s: int = 20
-    """Seconds that a program computes at most: longer is for ever, whatever else runs."""
     plugin_name: str = "libbeowire-fi.so"
 
 
@@ -341,7 +350,6 @@ class Workshop:
                 [*tests.values(), *keyed.values()],
                 [str(later), f"-Wl,-rpath,{self.place}", "-lcmocka", "-lsodium"],
                 ["--first"],
-                cpu_s=8,
             ),
         }
         if "hosts/sim/main.c" in sim:
@@ -430,7 +438,7 @@ class Workshop:
             parts = [*(tests[f"{room}/{each}.c"] for each in own_tests), *below]
             cc(["-o", str(ready), *map(str, parts), *libraries])
             programs[f"test_{name}"] = Program([], ready=ready)
-        return House(own, programs, below, PROVIDER_ENVIRONMENT, cpu_s=5)
+        return House(own, programs, below, PROVIDER_ENVIRONMENT)
 
     def _sockets(self, jobs: int, engine: House) -> House:
         programs = {}
@@ -464,7 +472,7 @@ class Workshop:
         loaded = [name for name in given if self._wanted(SOCKETS, name)]
         if not loaded:
             own = self._compile("sockets", sorted(files), jobs)
-            return House(own, programs, environment=USER_ENVIRONMENT, cpu_s=5)
+            return House(own, programs, environment=USER_ENVIRONMENT)
         own = self._compile("sockets", listed(SOCKETS, SOCKETS_LIST), jobs)
         keyed = [ROOT / "common" / name for name in ("keyed.c", "sealing.c")]
         libbeowire = {*listed("hosts/user", USER_LIST), *COMMON, *keyed}
@@ -479,7 +487,7 @@ class Workshop:
             arguments = [*words, f"FOLDER/{plugin}"]
             programs[name] = Program([], arguments=arguments, ready=ready)
         below = [*engine.objects.values(), *user.values()]
-        return House(own, programs, below, USER_ENVIRONMENT, cpu_s=5, plugin_name=plugin)
+        return House(own, programs, below, USER_ENVIRONMENT, plugin_name=plugin)
 
     def _compile(
         self,
@@ -562,9 +570,13 @@ class Workshop:
                 **house.environment,
                 "FI_PROVIDER_PATH": str(folder),
             }
-            complaint = run(call, environment, program.cpu_s or house.cpu_s, sleeps)
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            complaint = run(call, environment, program.limit_s(), sleeps)
             if complaint:
                 return name, complaint
+            if not changed:
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                program.took_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
         return "", ""
 
 
@@ -631,7 +643,8 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
 
 
 def check_unchanged(workshop: Workshop, mutants: Sequence[Mutant]) -> None:
-    """What is to notice a defect must pass without it, or nothing below means anything."""
+    """What is to notice a defect must pass without it, or nothing below means anything; how long it
+    computes says when a defect makes it compute for ever."""
     for room, test in sorted({(mutant.room, mutant.test) for mutant in mutants}):
         folder = workshop.place / f"unchanged-{room.replace('/', '-')}"
         folder.mkdir(exist_ok=True)
