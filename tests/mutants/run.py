@@ -158,8 +158,8 @@ SIM_RUNS = {
     "simulator-leave": ["--seeds", "1-4", "--jobs", "1", "--scenario", "leave"],
 }
 CHANGED_MOST = 30  # mutants of changed files in a sample
-# A program that computes CPU_TIMES as long as without a defect, measured beside the same load, is
-# taken for one that never ends: on a processor that others use as well it takes up to twice as long.
+# Who computes CPU_TIMES as long as without a defect, measured beside the same load, never ends. A
+# processor that others use as well makes a program take up to twice as long.
 CPU_TIMES = 3
 CPU_LEAST_S = 5
 UNKNOWN_S = 60  # without a defect
