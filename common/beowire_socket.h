@@ -73,7 +73,9 @@ enum beowire_event {
 	BEOWIRE_REGION,	     /* `peer` wants to read memory `key`, `len` bytes at `imm`: answer by
 			      * BEOWIRE_IOC_REGION with `cookie`; without an answer it may come
 			      * again, for whichever process has the socket then */
-	BEOWIRE_DOWN, /* peer `peer` is lost, `status` says why; its bytes: the host's name */
+	BEOWIRE_DOWN, /* peer `peer` is lost, `status` says why; its bytes: the host's name. With
+		       * -EPROTONOSUPPORT `imm` has the versions of the wire protocol that it
+		       * speaks: the lowest one, and 256 times the highest one */
 };
 
 /*

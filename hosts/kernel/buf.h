@@ -94,6 +94,8 @@ struct bwk_buf {
 	u64 region;		     /* PULL: key to be given up once all is in place; 0: none */
 	struct bwk_region *read_for; /* that it was given for; NULL once that is gone */
 	bool ahead;		     /* PULL: nobody waits; the socket becomes readable */
+	u8 slot;		     /* then: enum bwk_ahead */
+	bool yields;		     /* PULL: who waits for it stops once something is queued */
 	bool stale;		     /* such a one that was given up: its pages are gone */
 	struct page **pages;
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */

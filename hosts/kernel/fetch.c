@@ -5,7 +5,8 @@
  *
  * Who waits for them may be interrupted, and then the message has to be there for the next call:
  * the sender keeps it until it is told that all has arrived, and a call that may not wait any
- * longer leaves the bytes to be fetched *ahead* into pages of ours, for a call that comes later.
+ * longer leaves the bytes to be fetched *ahead* into pages of ours, for a call that comes later:
+ * one message of the receive queue, and one of those that wait apart from it (apart.c).
  */
 #include "sock.h"
 
@@ -33,7 +34,7 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 			if (b->notify) /* nobody waits for it */
 				bwk_sock_name_buf(b->owner, b);
 			if (b->ahead)
-				bwk_sk(b->owner)->fetching = b;
+				bwk_sk(b->owner)->fetching[b->slot] = b;
 			bwk_port_run(port);
 		}
 		bwk_port_unlock(port);
@@ -103,6 +104,7 @@ static int bwk_fetch_piece(struct bwk_sock *bs, const struct bwk_source *from, s
 		return PTR_ERR(b);
 	b->owner = bs;
 	b->awaited = true;
+	b->yields = from->yields;
 	b->region = from->last ? from->key : 0;
 	piece.last = false;
 	error = bwk_fetch(bs->port, &piece, b, &cancel.pull_id);
@@ -155,11 +157,11 @@ static unsigned long bwk_fetch_patience(const struct bwk_sock *bs)
 
 /* Jiffies until it is to be looked at again; 0: not at all. What it held goes to `grown` if it has
  * stood still. Port's lock held. */
-static unsigned long bwk_fetch_judge(struct bwk_sock *bs, struct bwk_grown *grown)
+static unsigned long bwk_fetch_judge(struct bwk_sock *bs, struct bwk_buf *b,
+				     struct bwk_grown *grown)
 {
 	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL};
 	unsigned long patience = bwk_fetch_patience(bs), idle;
-	struct bwk_buf *b = bs->fetching;
 
 	if (!b || b->kind != BWK_BUF_GROWING)
 		return 0;
@@ -179,13 +181,17 @@ static unsigned long bwk_fetch_judge(struct bwk_sock *bs, struct bwk_grown *grow
 static void bwk_fetch_look(struct work_struct *work)
 {
 	struct bwk_sock *bs = container_of(to_delayed_work(work), struct bwk_sock, look);
-	struct bwk_grown grown = {.pages = NULL};
-	unsigned long again;
+	struct bwk_grown grown[BWK_AHEADS] = {{.pages = NULL}};
+	unsigned long again = 0, soon;
 
 	bwk_port_lock(bs->port);
-	again = bwk_fetch_judge(bs, &grown);
+	for (u32 i = 0; i < BWK_AHEADS; i++) {
+		soon = bwk_fetch_judge(bs, bs->fetching[i], &grown[i]);
+		again = min_not_zero(again, soon);
+	}
 	bwk_port_unlock(bs->port);
-	bwk_grown_free(&grown);
+	for (u32 i = 0; i < BWK_AHEADS; i++)
+		bwk_grown_free(&grown[i]);
 	if (again)
 		schedule_delayed_work(&bs->look, again);
 }
@@ -207,19 +213,21 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	struct bwk_cb *cb = bwk_cb(skb);
 	struct bwk_source from = {
 		.handle = READ_ONCE(cb->peer->handle), .key = cb->key, .off = cb->off};
+	u8 slot = cb->apart ? BWK_AHEAD_APART : BWK_AHEAD_QUEUE;
 	struct bwk_buf *b;
 	u64 id;
 	int error;
 
 	if (cb->len > READ_ONCE(bs->port->node->set.memory_max))
 		return -ENOBUFS;
-	if (test_and_set_bit(0, &bs->ahead))
+	if (test_and_set_bit(slot, &bs->ahead))
 		return -EAGAIN; /* one at a time */
 	b = cb->len ? bwk_buf_growing(bs->account, cb->len) : bwk_buf_held(bs->account, 0);
 	error = PTR_ERR_OR_ZERO(b);
 	if (!error) {
 		b->owner = bs;
 		b->awaited = b->ahead = true;
+		b->slot = slot;
 		b->region = from.key; /* all may have been sent, and not be here, when we give up */
 		b->source = from.off;
 		error = bwk_fetch(bs->port, &from, b, &id);
@@ -227,7 +235,7 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	if (error) {
 		if (!IS_ERR(b))
 			bwk_buf_free_now(b);
-		clear_bit(0, &bs->ahead);
+		clear_bit(slot, &bs->ahead);
 		return error;
 	}
 	spin_lock_bh(&bs->sk.sk_receive_queue.lock); /* others may look at it there */
@@ -243,21 +251,17 @@ void bwk_fetch_taken(struct bwk_sock *bs, struct bwk_buf *b)
 {
 	if (b->region && !b->status)
 		bwk_fetch_give_up(bs->port, b->handle, b->region);
-	clear_bit(0, &bs->ahead);
+	clear_bit(b->slot, &bs->ahead);
 	bwk_buf_free_now(b);
 }
 
-/* It was given up: an envelope again, to be fetched as if it never had been. */
-static void bwk_fetch_renew(struct bwk_sock *bs, struct sk_buff *skb, struct bwk_buf *b)
+void bwk_fetch_renew(struct sk_buff *skb, const struct bwk_buf *b)
 {
 	struct bwk_cb *cb = bwk_cb(skb);
 
-	spin_lock_bh(&bs->sk.sk_receive_queue.lock);
 	cb->key = b->region;
 	cb->off = (u32)b->source;
 	WRITE_ONCE(cb->event, BEOWIRE_ENVELOPE);
-	spin_unlock_bh(&bs->sk.sk_receive_queue.lock);
-	bwk_fetch_taken(bs, b);
 }
 
 int bwk_fetch_await(struct bwk_sock *bs, struct sk_buff *skb, long *timeout)
@@ -269,11 +273,14 @@ int bwk_fetch_await(struct bwk_sock *bs, struct sk_buff *skb, long *timeout)
 		return error;
 	if (!b->stale)
 		return bwk_fetch_status(b);
-	bwk_fetch_renew(bs, skb, b);
+	spin_lock_bh(&bs->sk.sk_receive_queue.lock);
+	bwk_fetch_renew(skb, b);
+	spin_unlock_bh(&bs->sk.sk_receive_queue.lock);
+	bwk_fetch_taken(bs, b);
 	return -ESTALE;
 }
 
-/* There is one at most. */
+/* One of those that are fetched ahead, or were; NULL: there is none. */
 static struct bwk_buf *bwk_fetch_find_ahead(struct bwk_sock *bs)
 {
 	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
@@ -289,6 +296,8 @@ static struct bwk_buf *bwk_fetch_find_ahead(struct bwk_sock *bs)
 		bwk_cb(skb)->event = BEOWIRE_ENVELOPE;
 		break;
 	}
+	if (!b)
+		b = bwk_apart_forget(bs);
 	spin_unlock_bh(&queue->lock);
 	return b;
 }
@@ -299,13 +308,10 @@ void bwk_fetch_forget(struct bwk_sock *bs)
 	struct bwk_buf *b;
 
 	cancel_delayed_work_sync(&bs->look);
-	if (!test_bit(0, &bs->ahead))
-		return;
-	b = bwk_fetch_find_ahead(bs);
-	if (!b)
-		return;
-	cancel.peer = b->handle;
-	cancel.pull_id = b->key;
-	if (bwk_sock_stop(bs->port, b, &cancel))
-		bwk_buf_free_now(b);
+	while (bs->ahead && (b = bwk_fetch_find_ahead(bs))) {
+		cancel.peer = b->handle;
+		cancel.pull_id = b->key;
+		if (bwk_sock_stop(bs->port, b, &cancel))
+			bwk_buf_free_now(b);
+	}
 }

@@ -129,15 +129,16 @@ static bool bwk_msg_ready(const struct sock *sk)
 {
 	const struct bwk_sock *bs = bwk_sk(sk);
 
-	return bwk_queue_ready(sk) ||
+	return bwk_queue_ready(sk) || (!list_empty(&bs->apart) && bwk_apart_ready(bwk_sk(sk))) ||
 	       (READ_ONCE(bs->info_wanted) &&
 		(!list_empty(&bs->done) || !list_empty(&bs->downs) || bwk_msg_asked(bs)));
 }
 
-/* Or nothing more is to be received. */
+/* Or nothing more is to be received; or there is something whose bytes a call may wait for. */
 static bool bwk_msg_decided(const struct sock *sk)
 {
-	return bwk_msg_ready(sk) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+	return bwk_msg_ready(sk) || !list_empty(&bwk_sk(sk)->apart) ||
+	       (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 }
 
 static int bwk_msg_put_info(struct msghdr *m, const struct beowire_info *info)
@@ -183,7 +184,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 		list_del(&b->ended);
 	} else if (bwk_region_take(bs->port, &info, &from)) {
 		asked = true;
-	} else if (skb_queue_empty_lockless(&bs->sk.sk_receive_queue)) {
+	} else if (skb_queue_empty_lockless(&bs->sk.sk_receive_queue) && list_empty(&bs->apart)) {
 		peer = list_first_entry_or_null(&bs->downs, struct bwk_peer, down);
 		if (peer)
 			list_del_init(&peer->down);
@@ -202,6 +203,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 		info.event = BEOWIRE_DOWN;
 		info.peer = peer->number;
 		info.status = peer->status;
+		info.imm = peer->versions;
 		info.len = strnlen(peer->name, BW_NAME_MAX);
 		n = copy_to_iter(peer->name, info.len, &m->msg_iter);
 		bwk_peer_put(peer);
@@ -217,12 +219,13 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 }
 
 /* The bytes of a long message. -EAGAIN, a signal's errno, -ENOMEM, -ENOBUFS: not now, another call
- * may have it. */
+ * may have it; -EBUSY: nor this one, before it has given what others have sent. */
 static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
 			 bool nonblock, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
-	struct bwk_source from = {.handle = READ_ONCE(cb->peer->handle), .last = true};
+	struct bwk_source from = {
+		.handle = READ_ONCE(cb->peer->handle), .last = true, .yields = cb->apart};
 	const struct bwk_buf *b;
 	int error;
 
@@ -246,17 +249,17 @@ static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 static bool bwk_msg_stays(int error)
 {
 	return error == -EAGAIN || error == -EINTR || error == -ERESTARTSYS || error == -ENOMEM ||
-	       error == -ENOBUFS;
+	       error == -ENOBUFS || error == -EBUSY;
 }
 
 /* Does the next message come in its place? Its sender has taken it back; or is a stranger, who has
- * announced what cannot be fetched of him. */
+ * announced what cannot be fetched of him, or not as long as others have sent something. */
 static bool bwk_msg_passes(struct bwk_sock *bs, const struct bwk_peer *peer, int error)
 {
 	bool concerns;
 
 	if (error == -ECANCELED || error >= 0 || error == -EFAULT || bwk_msg_stays(error))
-		return error == -ECANCELED;
+		return error == -ECANCELED || error == -EBUSY;
 	bwk_port_lock(bs->port);
 	concerns = bwk_msg_concerns(bs, peer);
 	bwk_port_unlock(bs->port);
@@ -306,6 +309,8 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 		if (READ_ONCE(bs->info_wanted) && bwk_msg_take_event(bs, m, error))
 			return NULL;
 		if (flags & MSG_PEEK) {
+			if (!list_empty(&bs->apart))
+				bwk_apart_show(bs);
 			spin_lock_bh(&sk->sk_receive_queue.lock);
 			skb = skb_peek(&sk->sk_receive_queue);
 			if (skb) {
@@ -315,6 +320,8 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 			spin_unlock_bh(&sk->sk_receive_queue.lock);
 		} else {
 			skb = skb_dequeue(&sk->sk_receive_queue);
+			if (!skb && !list_empty(&bs->apart))
+				skb = bwk_apart_take(bs);
 		}
 		if (skb)
 			return skb;
@@ -333,11 +340,18 @@ static void bwk_msg_settle(struct bwk_sock *bs, struct sk_buff *skb, int error)
 		/* The next call is to find more than this one. */
 		if (bwk_cb(skb)->event == BEOWIRE_ENVELOPE)
 			bwk_fetch_ahead(bs, skb);
-		bwk_queue_put_back(bs, skb);
+		if (bwk_cb(skb)->apart)
+			bwk_apart_put_back(bs, skb);
+		else
+			bwk_queue_put_back(bs, skb);
 		return;
 	}
 	if (bwk_fetch_found(skb))
 		bwk_fetch_taken(bs, bwk_fetch_found(skb));
+	if (bwk_cb(skb)->apart)
+		bwk_apart_leave(bs, skb);
+	else if (!list_empty(&bs->apart) && !READ_ONCE(bs->info_wanted))
+		bwk_apart_step(bs);
 	bwk_queue_free(skb);
 	bwk_queue_relieve(bs);
 }

@@ -121,6 +121,8 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 		bwk_account_hold(port->account); /* what refers to a peer may outlive the port */
 	refcount_set(&peer->refs, 1);
 	INIT_LIST_HEAD(&peer->down);
+	INIT_LIST_HEAD(&peer->turn);
+	__skb_queue_head_init(&peer->line);
 	peer->handle = handle;
 	peer->port = port;
 	peer->addr = *addr;
@@ -307,8 +309,10 @@ void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev)
 		peer = bwk_peer_by_handle(port, ev->peer);
 		if (peer && ev->name[0])
 			memcpy(peer->name, ev->name, sizeof(peer->name));
-		if (peer && ev->status == BW_DOWN_VERSION)
+		if (peer && ev->status == BW_DOWN_VERSION) {
+			peer->versions = ev->version_min | ev->version_max << 8;
 			bwk_tell_version(port->node, peer, ev);
+		}
 		if (peer)
 			bwk_peer_went(port, peer, ev->status);
 	}

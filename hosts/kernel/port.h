@@ -40,6 +40,7 @@ struct bwk_peer {
 	u32 number;	       /* the program's, from 1 */
 	u32 handle;	       /* the engine's; 0 once it is down */
 	int status;	       /* 0, or why it is down, or is to be */
+	u16 versions;	       /* down with BW_DOWN_VERSION: what it speaks; see BEOWIRE_DOWN */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
@@ -52,6 +53,9 @@ struct bwk_peer {
 	bool told;     /* the program has sent to it, or was told its number, */
 	bool known;    /* and has not said since that it needs it no more */
 	bool answered; /* it was told that there is no connection: once is enough */
+	bool lined;    /* its messages wait apart; written with that queue's lock held */
+	struct sk_buff_head line; /* these: apart.c. Locked by its socket's receive queue's lock, */
+	struct list_head turn;	  /* as its place in sock.apart */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */

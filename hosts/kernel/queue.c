@@ -161,6 +161,7 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	cb->len = (u32)ev->len;
 	cb->event = BEOWIRE_MESSAGE;
 	cb->code = ev->code & ~BW_CODE_ENVELOPE;
+	cb->apart = false;
 	if ((ev->code & BW_CODE_ENVELOPE) && bwk_reliable(bs->protocol) &&
 	    !bwk_queue_open_envelope(skb, cb)) {
 		this_cpu_inc(bs->port->node->count->bad_words);
@@ -180,7 +181,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	refcount_inc(&peer->refs);
 	cb->peer = peer;
 	smp_wmb(); /* pairs with bwk_conn_first(), which does not take the queue's lock */
-	skb_queue_tail(&sk->sk_receive_queue, skb);
+	if (!bwk_apart_may(bs, peer, cb) || !bwk_apart_add(bs, peer, skb))
+		skb_queue_tail(&sk->sk_receive_queue, skb);
 	bwk_sock_readable(sk);
 	return true;
 }
@@ -242,4 +244,5 @@ void bwk_queue_drop_all(struct bwk_sock *bs)
 
 	while ((skb = skb_dequeue(&bs->sk.sk_receive_queue)))
 		bwk_queue_free(skb);
+	bwk_apart_drop_all(bs);
 }

@@ -183,11 +183,13 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 	if (b->sending)
 		bwk_sock_uncharge(bs, b->sending);
 	if (b->awaited) {
-		bool ahead = b->ahead;
+		bool ahead = b->ahead, apart = b->slot == BWK_AHEAD_APART;
 
 		if (ahead)
-			bs->fetching = NULL;
+			bs->fetching[b->slot] = NULL;
 		smp_store_release(&b->done, true);
+		if (ahead && apart)
+			bwk_apart_done(bs, b);
 		if (ahead)
 			bwk_sock_readable(&bs->sk);
 		else
@@ -242,6 +244,7 @@ bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
 	INIT_LIST_HEAD(&bs->done);
 	INIT_LIST_HEAD(&bs->downs);
 	INIT_LIST_HEAD(&bs->accept);
+	INIT_LIST_HEAD(&bs->apart);
 	bwk_fetch_init(bs);
 	return bs->counted;
 }

@@ -17,6 +17,13 @@
 /* Bytes of unread messages that lie in BWK_ACCOUNT_SOCKET. */
 #define BWK_QUEUE_FREE 4096
 
+/* What one message each may be fetched ahead of. */
+enum bwk_ahead {
+	BWK_AHEAD_QUEUE, /* the receive queue */
+	BWK_AHEAD_APART, /* what waits apart from it: apart.c */
+	BWK_AHEADS,
+};
+
 struct bwk_sock {
 	struct sock sk;		     /* first */
 	struct bwk_port *port;	     /* once bound; stays until release */
@@ -44,11 +51,13 @@ struct bwk_sock {
 	struct page *bell;	 /* that the program looks at; NULL: it does not */
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
-	atomic_t told;		  /* of them, those that the socket's server may say are sent */
-	unsigned long ahead;	  /* bit 0: one of what has arrived is fetched ahead */
-	struct bwk_buf *fetching; /* its buffer, until that has ended; port's lock */
-	struct delayed_work look; /* whether it stands still */
-	u64 waited_ns;		  /* lately, if adaptive */
+	atomic_t told;	     /* of them, those that the socket's server may say are sent */
+	unsigned long ahead; /* a bit for each enum bwk_ahead of which one is fetched ahead */
+	struct bwk_buf *fetching[BWK_AHEADS]; /* its buffer, until that has ended; port's lock */
+	struct delayed_work look;	      /* whether one stands still */
+	struct list_head apart;	     /* lines of peers: apart.c; the receive queue's lock */
+	struct sk_buff *apart_ahead; /* the first of a line, fetched ahead; the same lock */
+	u64 waited_ns;		     /* lately, if adaptive */
 	struct bwk_spares spares;
 	struct hlist_head bufs; /* buffers that the engine has; port's lock */
 	struct rb_root cookies; /* of them, those that bwk_msg_cancel() is to find; port's lock */
@@ -103,6 +112,7 @@ struct bwk_cb {
 	u32 off, len; /* of its bytes in the buffer; ENVELOPE: in the message */
 	u8 event;     /* enum beowire_event, or BWK_EVENT_AHEAD */
 	u8 code;
+	bool apart; /* it was taken out of a line: apart.c */
 };
 
 static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
@@ -202,7 +212,7 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
 int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out);
 
 /* Sleep until a buffer is done: 0. Else, while it is still under way, -EAGAIN or a signal's errno,
- * as of bwk_sock_wait(). */
+ * as of bwk_sock_wait(); -EBUSY: it yields, and something is queued. */
 int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout);
 /* Take back by `op` what is awaited. True: it is done; else whoever hears of its end frees it.
  * Port's lock held for STOP_LOCKED. */
@@ -244,19 +254,53 @@ void bwk_queue_uncover(struct bwk_sock *bs, int bytes);
 void bwk_queue_spare(struct bwk_sock *bs, int used);
 /* After messages were taken. */
 void bwk_queue_relieve(struct bwk_sock *bs);
-/* The same while something is fetched ahead. */
+/* The same while something of the queue is fetched ahead. */
 bool bwk_queue_ready_ahead(const struct sock *sk);
 /* Is there something first that need not be waited for? Any context. */
 static inline bool bwk_queue_ready(const struct sock *sk)
 {
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) &&
-	       (likely(!test_bit(0, &bwk_sk(sk)->ahead)) || bwk_queue_ready_ahead(sk));
+	       (likely(!test_bit(BWK_AHEAD_QUEUE, &bwk_sk(sk)->ahead)) ||
+		bwk_queue_ready_ahead(sk));
 }
 
 /* What was taken out is put back to be taken again. */
 void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb);
 void bwk_queue_free(struct sk_buff *skb);
 void bwk_queue_drop_all(struct bwk_sock *bs);
+
+/* apart.c: long messages of strangers, and what comes behind them. ADD: port's lock held. False:
+ * the message is to be queued, as all others. */
+bool bwk_apart_add(struct bwk_sock *bs, struct bwk_peer *peer, struct sk_buff *skb);
+/* May it have to wait there? */
+static inline bool bwk_apart_may(const struct bwk_sock *bs, const struct bwk_peer *peer,
+				 const struct bwk_cb *cb)
+{
+	return unlikely(cb->event == BEOWIRE_ENVELOPE || READ_ONCE(peer->lined)) &&
+	       bs->sk.sk_type == SOCK_RDM &&
+	       (READ_ONCE(peer->lined) || !READ_ONCE(bs->info_wanted));
+}
+
+/* The first message that has arrived, or of a line if there is none; cb.apart says which. NULL:
+ * neither. It is freed after LEAVE, or goes back. Process context. */
+struct sk_buff *bwk_apart_take(struct bwk_sock *bs);
+/* It has been dealt with: the next one of its line may follow. */
+void bwk_apart_leave(struct bwk_sock *bs, struct sk_buff *skb);
+/* It is to be taken again, or queued once it is fetched ahead, if that has begun. */
+void bwk_apart_put_back(struct bwk_sock *bs, struct sk_buff *skb);
+/* Where nothing is queued the first message of a line is, for a look at it. */
+void bwk_apart_show(struct bwk_sock *bs);
+/* Is there a message that a call could give, or begin to fetch ahead? Any context. */
+bool bwk_apart_ready(struct bwk_sock *bs);
+/* One step for who waits apart, while others' messages are taken. Process context. */
+void bwk_apart_step(struct bwk_sock *bs);
+/* Something that was fetched ahead of a line has ended. Port's lock held. */
+void bwk_apart_done(struct bwk_sock *bs, struct bwk_buf *b);
+/* What is being fetched ahead of a line, which is an envelope again; NULL: nothing. The receive
+ * queue's lock held. */
+struct bwk_buf *bwk_apart_forget(struct bwk_sock *bs);
+/* Nothing more comes, and nothing is fetched ahead. */
+void bwk_apart_drop_all(struct bwk_sock *bs);
 
 /* send.c: one message. `to`, or info.peer, or `peer` says whom to. */
 /* What a send is to be. */
@@ -287,13 +331,14 @@ struct bwk_source {
 	u32 handle; /* of the peer */
 	u64 key, off;
 	bool last;   /* the sender's buffer is free afterwards */
+	bool yields; /* what others have sent goes first: -EBUSY */
 	bool memory; /* it is registered memory of the peer's */
 };
 
 /* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */
 int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id);
-/* Fetch `len` bytes into a program's memory, and wait for them. -EAGAIN, or a signal's errno: not
- * all have come, and the message is still the sender's. */
+/* Fetch `len` bytes into a program's memory, and wait for them. -EAGAIN, -EBUSY, or a signal's
+ * errno: not all have come, and the message is still the sender's. */
 int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov_iter *to,
 		  size_t len, long *timeout);
 /* Begin to fetch all of an envelope into memory of ours, and make it BWK_EVENT_AHEAD. -EAGAIN: it
@@ -304,6 +349,8 @@ struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb);
 /* Wait for its end. 0, or as bwk_fetch_now(); -ESTALE: it stood still and was given up, and is an
  * envelope again. */
 int bwk_fetch_await(struct bwk_sock *bs, struct sk_buff *skb, long *timeout);
+/* It is an envelope again, to be fetched as if it never had been. The receive queue's lock held. */
+void bwk_fetch_renew(struct sk_buff *skb, const struct bwk_buf *b);
 /* It has been used up, or given up; its envelope is in no queue any more, or one again. */
 void bwk_fetch_taken(struct bwk_sock *bs, struct bwk_buf *b);
 /* How that begins, and before a socket leaves its port: nothing of it is fetched any more. */

@@ -151,6 +151,13 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *t
 	return error;
 }
 
+/* Is it done, or does it make way for what has arrived? */
+static bool bwk_sock_settled(const struct bwk_sock *bs, const struct bwk_buf *b)
+{
+	return smp_load_acquire(&b->done) ||
+	       (b->yields && !skb_queue_empty_lockless(&bs->sk.sk_receive_queue));
+}
+
 int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout)
 {
 	long left = *timeout;
@@ -159,12 +166,13 @@ int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout)
 		return 0;
 	if (!left)
 		return -EAGAIN;
-	left = wait_event_interruptible_timeout(*sk_sleep(&bs->sk), smp_load_acquire(&b->done),
-						left);
+	left = wait_event_interruptible_timeout(*sk_sleep(&bs->sk), bwk_sock_settled(bs, b), left);
 	if (left == -ERESTARTSYS)
 		return sock_intr_errno(*timeout);
 	*timeout = left;
-	return left ? 0 : -EAGAIN;
+	if (smp_load_acquire(&b->done))
+		return 0;
+	return left ? -EBUSY : -EAGAIN;
 }
 
 bool bwk_sock_stop_locked(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)

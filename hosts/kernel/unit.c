@@ -52,6 +52,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "sealing.c"
 
 #include "account.c"
+#include "apart.c"
 #include "arrive.c"
 #include "bell.c"
 #include "buf.c"

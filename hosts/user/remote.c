@@ -587,13 +587,13 @@ static void bw_remote_encrypts_not(const struct bw_ep *ep, const struct bw_remot
 }
 
 static void bw_remote_other_version(const struct bw_ep *ep, const struct bw_remote *p,
-				    const struct bw_event *ev)
+				    unsigned int min, unsigned int max)
 {
 	struct {
 		const char *name;
 		unsigned int min, max;
 	} who[2] = {{ep->host, BW_VERSION_MIN, BW_VERSION_MAX},
-		    {p->name[0] ? p->name : "a peer", ev->version_min, ev->version_max}};
+		    {p->name[0] ? p->name : "a peer", min, max}};
 	unsigned int first = bw_remote_we_first(ep, p) ? 0 : 1, last = 1 - first;
 
 	bw_log_both(BW_LOG_ERROR, "version",
@@ -601,6 +601,19 @@ static void bw_remote_other_version(const struct bw_ep *ep, const struct bw_remo
 		    "they do not talk to each other; fix: install the same Beowire on both",
 		    who[first].name, who[first].min, who[first].max, who[last].name, who[last].min,
 		    who[last].max);
+}
+
+void bw_remote_kept_apart(const struct bw_ep *ep, const struct bw_remote *p, int status,
+			  unsigned int version_min, unsigned int version_max)
+{
+	if (!p->known)
+		return;
+	if (status == BW_DOWN_VERSION)
+		bw_remote_other_version(ep, p, version_min, version_max);
+	if (status == BW_DOWN_KEY)
+		bw_remote_other_key(ep, p);
+	if (status == BW_DOWN_ENCRYPT)
+		bw_remote_encrypts_not(ep, p);
 }
 
 static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
@@ -618,12 +631,7 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 		bw_local_disconnect(p->local);
 	if (ev->name[0])
 		bw_remote_name(p, ev->name, sizeof(ev->name));
-	if (ev->status == BW_DOWN_VERSION && p->known)
-		bw_remote_other_version(ep, p, ev);
-	if (ev->status == BW_DOWN_KEY && p->known)
-		bw_remote_other_key(ep, p);
-	if (ev->status == BW_DOWN_ENCRYPT && p->known)
-		bw_remote_encrypts_not(ep, p);
+	bw_remote_kept_apart(ep, p, ev->status, ev->version_min, ev->version_max);
 	bw_remote_down(ep, p, ev->status);
 }
 

@@ -133,6 +133,10 @@ void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev);
 /* The peer is lost: remember why, and tell the program (once). One that the program does not know
  * is forgotten instead, p is no more. */
 void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status);
+/* Before it: why the two do not talk to each other, if the program cares, by one line of the job.
+ * The versions of the wire protocol that the peer speaks are for BW_DOWN_VERSION. */
+void bw_remote_kept_apart(const struct bw_ep *ep, const struct bw_remote *p, int status,
+			  unsigned int version_min, unsigned int version_max);
 
 /* Warn of links that should pass but do not; called now and then. */
 void bw_remote_check_links(struct bw_ep *ep);

@@ -17,76 +17,12 @@
 #include <unistd.h>
 
 #include "hosts.h"
-#include "kframe.h"
+#include "kheld.h"
 #include "kuser.h"
 
-#define KIB	1024u
-#define MIB	(1024 * KIB)
-#define ARRIVED (4 * MIB) /* of a long message */
-#define SOCKET	8192	  /* bytes that one costs: account.h */
-#define NODE	"/proc/net/beowire/node"
-#define GROUP	"/tmp/groups/tested"
-
-static uint64_t held(int fd)
-{
-	return kt_parameter("held_bytes");
-}
-
-/* What the list of sockets says of one in this namespace: bytes of sends under way, and of unread
- * messages that are charged. */
-static uint64_t listed(const char *netns, int fd, bool sends)
-{
-	uint64_t bytes = 0, sending = 0;
-	unsigned long inode;
-	char line[256];
-	struct stat st;
-	FILE *f;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	kt_enter(netns);
-	f = fopen("/proc/thread-self/net/beowire/sockets", "r");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %" SCNu64 " %*s %lu %" SCNu64, &sending,
-			   &inode, &bytes) == 3 &&
-		    inode == st.st_ino)
-			break;
-	fclose(f);
-	return sends ? sending : bytes;
-}
-
-static uint64_t charged(int fd)
-{
-	return listed("b", fd, false);
-}
-
-/* Of the port of a socket of b's: what its engine has grown by, and of messages of which a part has
- * come. */
-static void port_of(int fd, uint64_t *memory, uint64_t *arriving)
-{
-	unsigned wanted = kt_at(fd).sbw_port, number;
-	char line[256];
-	FILE *f;
-
-	kt_enter("b");
-	f = fopen("/proc/thread-self/net/beowire/ports", "r");
-	assert_non_null(f);
-	*memory = *arriving = UINT64_MAX;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%u %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64, &number, memory,
-			   arriving) == 3 &&
-		    number == wanted)
-			break;
-	fclose(f);
-}
-
-static uint64_t arriving(int fd)
-{
-	uint64_t memory, bytes;
-
-	port_of(fd, &memory, &bytes);
-	return bytes;
-}
+#define SOCKET 8192 /* bytes that one costs: account.h */
+#define NODE   "/proc/net/beowire/node"
+#define GROUP  "/tmp/groups/tested"
 
 /* ---- unread messages ---- */
 
@@ -123,17 +59,17 @@ static void test_unread_messages(void **state)
 	uint64_t before = kt_parameter("held_bytes");
 	char bytes[16];
 
-	assert_int_equal(charged(p.b), 4096);
+	assert_int_equal(kt_charged(p.b), 4096);
 	for (int i = 0; i < UNREAD; i++)
 		assert_int_equal(send(p.a, bytes, 1, 0), 1);
 	/* A frame of one byte takes some 700 bytes of memory. */
-	kt_becomes(charged(p.b), UNREAD * 600, UNREAD * 2000);
+	kt_becomes(kt_charged(p.b), UNREAD * 600, UNREAD * 2000);
 	assert_in_range(kt_parameter("held_bytes"), before + UNREAD * 600, before + UNREAD * 3000);
 	for (int i = 0; i < UNREAD; i++)
 		assert_int_equal(recv(p.b, bytes, sizeof(bytes), 0), 1);
-	assert_in_range(charged(p.b), 4096, 4096 + 3 * 16384);
+	assert_in_range(kt_charged(p.b), 4096, 4096 + 3 * 16384);
 	kt_close(&p);
-	kt_becomes(held(0), 0, before);
+	kt_becomes(kt_held(), 0, before);
 }
 
 #define SOCKETS 100
@@ -185,7 +121,7 @@ static void end_holding(const struct holder *h, uint64_t before)
 	assert_int_equal(write(h->go[1], "", 1), 1);
 	assert_int_equal(kt_end_of(h->pid), 0);
 	kt_set_parameter("user_memory_max", 0);
-	kt_becomes(held(0), 0, before);
+	kt_becomes(kt_held(), 0, before);
 }
 
 /* However many sockets somebody has, each with less than SO_RCVBUF unread. */
@@ -331,7 +267,7 @@ static void test_sockets_cost(void **state)
 	kt_enter("a");
 	assert_int_equal(kt_as(KT_BOB, open_many, &most), 0);
 	kt_set_parameter("user_memory_max", 0);
-	kt_becomes(held(0), 0, before);
+	kt_becomes(kt_held(), 0, before);
 }
 
 #define CLIENTS 64
@@ -363,35 +299,6 @@ static void test_accepted_sockets_cost(void **state)
 
 /* ---- messages of which a part has come ---- */
 
-/* What the relay does to frames of data. */
-enum {
-	HURT_NOTHING,
-	HURT_REST,   /* of a message only the first frame arrives */
-	HURT_LONGER, /* a message of one frame says that it has 63 bytes more, which never come */
-	HURT_PULLED, /* nothing of a long message arrives */
-	HURT_BEHIND  /* but what begins within its first 4 MiB */
-};
-
-static void hurt(struct kt_frame *f, long wanted)
-{
-	uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0), *bulk = kt_part(f, BW_PART_BULK, 0);
-	struct bw_part_bulk b;
-	struct bw_part_msg m;
-
-	if (bulk)
-		memcpy(&b, bulk, sizeof(b));
-	if (bulk && (wanted == HURT_PULLED || (wanted == HURT_BEHIND && b.offset >= ARRIVED)))
-		f->len = 0;
-	if (!part)
-		return;
-	memcpy(&m, part, sizeof(m));
-	if (wanted == HURT_REST && m.offset)
-		f->len = 0;
-	if (wanted == HURT_LONGER && m.part.plen)
-		m.total = m.part.plen + 63;
-	memcpy(part, &m, sizeof(m));
-}
-
 /* A socket of b's that hears of a peer's death, or stillness, after so long, and one of a's that
  * reaches it by the relay. */
 static struct kt_pair hurt_pair(struct kt_relay *r, int patience_ms)
@@ -400,7 +307,7 @@ static struct kt_pair hurt_pair(struct kt_relay *r, int patience_ms)
 	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE}, to;
 	char byte;
 
-	kt_relay_begin(r, hurt);
+	kt_relay_begin(r, kt_hurt);
 	kt_option(p.b, BEOWIRE_DEAD_MS, patience_ms);
 	kt_option(p.a, BEOWIRE_DEAD_MS, 3000); /* else its port would linger */
 	assert_int_equal(bind(p.b, (struct sockaddr *)&any, sizeof(any)), 0);
@@ -428,17 +335,17 @@ static void test_a_message_that_stands_still(void **state)
 	struct kt_pair p = hurt_pair(&r, 1000);
 
 	expired = kt_number("b", NODE, "arriving-expired");
-	assert_int_equal(arriving(p.b), 0);
+	assert_int_equal(kt_arriving(p.b), 0);
 	r.wanted = HURT_REST;
 	end = kt_parameter("held_bytes");
 	assert_int_equal(send(p.a, bytes, sizeof(bytes), 0), sizeof(bytes));
-	kt_becomes(arriving(p.b), sizeof(bytes), 5 * sizeof(bytes));
+	kt_becomes(kt_arriving(p.b), sizeof(bytes), 5 * sizeof(bytes));
 	assert_in_range(kt_parameter("held_bytes"), end + sizeof(bytes), end + 8 * MIB);
-	kt_becomes(arriving(p.b), 0, 0);
+	kt_becomes(kt_arriving(p.b), 0, 0);
 	assert_int_equal(kt_number("b", NODE, "arriving-expired"), expired + 1);
 	assert_int_equal(kt_error(p.b), 0); /* it has not spoken to the sender */
 	end_pair(&r, &p);
-	kt_becomes(held(0), 0, before);
+	kt_becomes(kt_held(), 0, before);
 }
 
 /* It is there as soon as its last part is, though that came late; and nothing is left then. */
@@ -451,11 +358,11 @@ static void test_a_message_that_goes_on(void **state)
 	kt_fill(sent, sizeof(sent), 7);
 	r.wanted = HURT_REST;
 	assert_int_equal(send(p.a, sent, sizeof(sent), 0), sizeof(sent));
-	kt_becomes(arriving(p.b), sizeof(sent), 5 * sizeof(sent));
+	kt_becomes(kt_arriving(p.b), sizeof(sent), 5 * sizeof(sent));
 	r.wanted = HURT_NOTHING;
 	assert_int_equal(recv(p.b, got, sizeof(got), 0), sizeof(got));
 	assert_memory_equal(got, sent, sizeof(got));
-	assert_int_equal(arriving(p.b), 0);
+	assert_int_equal(kt_arriving(p.b), 0);
 	end_pair(&r, &p);
 }
 
@@ -470,22 +377,10 @@ static void test_short_parts(void **state)
 	r.wanted = HURT_LONGER;
 	for (int i = 0; i < PARTS; i++)
 		assert_int_equal(send(p.a, "x", 1, 0), 1);
-	kt_becomes(arriving(p.b), PARTS * 64, PARTS * 1200);
+	kt_becomes(kt_arriving(p.b), PARTS * 64, PARTS * 1200);
 	usleep(100000); /* all are there, or lost */
-	assert_in_range(arriving(p.b), PARTS * 64, PARTS * 1200);
+	assert_in_range(kt_arriving(p.b), PARTS * 64, PARTS * 1200);
 	end_pair(&r, &p);
-}
-
-/* The program speaks to the sender of its next message, who is no stranger then. */
-static void answer(const struct kt_pair *p)
-{
-	struct sockaddr_beowire from;
-	socklen_t len = sizeof(from);
-	char byte;
-
-	assert_true(recvfrom(p->b, &byte, 1, MSG_PEEK, (struct sockaddr *)&from, &len) >= 0);
-	assert_int_equal(kt_send_to(p->b, "y", 1, &from), 1);
-	assert_int_equal(recv(p->a, &byte, 1, 0), 1);
 }
 
 /* Bytes that come in part, of a stranger or not, until there is no room for more. */
@@ -499,7 +394,7 @@ static uint64_t parts_until_refused(bool stranger)
 	if (!stranger) {
 		assert_int_equal(send(p.a, "x", 1, 0), 1);
 		kt_until(kt_events(p.b, POLLIN));
-		answer(&p);
+		kt_answer(&p);
 	}
 	r.wanted = HURT_LONGER;
 	do {
@@ -507,7 +402,7 @@ static uint64_t parts_until_refused(bool stranger)
 			if (send(p.a, "x", 1, MSG_DONTWAIT) < 0)
 				usleep(1000);
 	} while (kt_number("b", NODE, "arriving-refused") == refused && kt_now_ns() < until);
-	bytes = arriving(p.b);
+	bytes = kt_arriving(p.b);
 	if (kt_number("b", NODE, "arriving-refused") == refused)
 		bytes = 0;
 	end_pair(&r, &p);
@@ -531,195 +426,6 @@ static void test_parts_of_all_ports(void **state)
 	assert_in_range(parts_until_refused(true), MIB / 4, MIB / 3 + 16384);
 	assert_in_range(parts_until_refused(false), MIB / 3 + 16384 + 1, MIB / 2 + 16384);
 	kt_set_parameter("overflow_max", 0);
-}
-
-/* ---- what is fetched ahead of the program's next call ---- */
-
-#define LONG   (12 * MIB)
-#define PLACES (LONG / 4096 * sizeof(void *)) /* what tells which pages there are */
-#define COSTS  512			      /* bytes that describe a buffer, at most */
-#define FRAME  (3 * 4096)		      /* in whole pages, at most */
-
-static uint8_t announced[LONG], had[LONG];
-/* It stays open: what a closed one was charged would stay charged to the account that it shares
- * with the sockets it has accepted, and pages would be taken from that first. -1: there is none. */
-static int listener;
-
-/* Sockets of this type that speak by the relay; b's hears of a peer's death, or stillness, after a
- * while in which frames that were lost have come again, in slow guests as well. */
-static struct kt_pair announcing_pair(struct kt_relay *r, int type)
-{
-	int bytes = LONG + 4096, server = kt_open("b", type);
-	struct kt_pair p = {.a = kt_open("a", type)};
-	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE}, to;
-
-	kt_relay_begin(r, hurt);
-	kt_option(server, BEOWIRE_DEAD_MS, 4000);
-	assert_int_equal(bind(server, (struct sockaddr *)&any, sizeof(any)), 0);
-	p.at_b = kt_at(server);
-	to = kt_relayed(&p.at_b);
-	if (type != SOCK_RDM)
-		assert_int_equal(listen(server, 1), 0);
-	assert_int_equal(kt_connect(p.a, &to), 0);
-	p.b = type == SOCK_RDM ? server : accept(server, NULL, NULL);
-	assert_true(p.b >= 0);
-	listener = type == SOCK_RDM ? -1 : server;
-	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)), 0);
-	return p;
-}
-
-/* Both take leave of one another while they can: nothing lingers. */
-static void end_announcing(struct kt_relay *r, struct kt_pair *p)
-{
-	if (listener >= 0)
-		close(listener);
-	kt_close(p);
-	kt_becomes(held(0), 0, 0);
-	kt_relay_end(r);
-}
-
-/* A long message is announced, and nothing of it comes yet. A byte behind it that has been
- * acknowledged says that the announcement has: its sender holds nothing for it any more. */
-static struct kt_pair announcement(struct kt_relay *r, int type, uint32_t seed)
-{
-	struct kt_pair p = announcing_pair(r, type);
-	uint64_t sending;
-
-	kt_fill(announced, LONG, seed);
-	r->wanted = HURT_PULLED;
-	assert_int_equal(send(p.a, announced, LONG, MSG_DONTWAIT), LONG);
-	sending = listed("a", p.a, true);
-	assert_in_range(sending, LONG, LONG + 1024);
-	assert_int_equal(send(p.a, "", 1, MSG_DONTWAIT), 1);
-	kt_becomes(listed("a", p.a, true), sending, sending);
-	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
-	return p;
-}
-
-/* Is so much held, of a message that has come in part? Where a guest is slow the rest may stay away
- * for so long that the fetch is given up: it is begun anew. */
-static bool is_held_in_part(int fd, uint64_t least, uint64_t most)
-{
-	struct pollfd poller = {.fd = fd, .events = POLLIN};
-	bool readable = poll(&poller, 1, 0);
-	uint64_t now = held(0);
-
-	if (now >= least && now <= most)
-		return !readable;
-	if (readable)
-		kt_refused(recv(fd, had, LONG, MSG_DONTWAIT), EAGAIN);
-	return false;
-}
-
-/* Who announces many bytes and sends none has no memory held for them; who sends some, for those,
- * until nothing more comes for BEOWIRE_DEAD_MS, though he answers. Nothing is lost by that: the
- * program is told to begin anew. */
-static void test_what_is_announced(void **state)
-{
-	uint64_t base;
-
-	kt_each_type_(type, SOCK_RDM, SOCK_SEQPACKET)
-	{
-		struct kt_relay r;
-		struct kt_pair p = announcement(&r, *type, 3);
-		struct pollfd poller = {.fd = p.b, .events = POLLIN};
-
-		base = held(0);
-		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
-		assert_in_range(held(0), base + PLACES, base + PLACES + COSTS);
-		r.wanted = HURT_BEHIND;
-		kt_until(is_held_in_part(p.b, base + PLACES + ARRIVED,
-					 base + PLACES + COSTS + ARRIVED + FRAME));
-		kt_becomes(held(0), base, base + COSTS);
-		assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
-		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
-		r.wanted = HURT_NOTHING;
-		assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
-		memset(had, 0, LONG);
-		assert_int_equal(recv(p.b, had, LONG, MSG_DONTWAIT), LONG);
-		assert_true(kt_filled(had, LONG, 3));
-		end_announcing(&r, &p);
-	}
-}
-
-/* Its sender is heard no more: what it had announced is in nobody's way, if the program has not
- * spoken to it, nor is its end told. */
-static void test_what_a_stranger_announced(void **state)
-{
-	for (int stranger = 1; stranger >= 0; stranger--) {
-		struct kt_relay r;
-		struct kt_pair p = announcement(&r, SOCK_RDM, 6);
-		int other = kt_bound("a", SOCK_RDM, 0);
-		char byte = 0;
-
-		if (!stranger)
-			answer(&p);
-		assert_int_equal(kt_send_to(other, "m", 1, &p.at_b), 1);
-		kt_relay_end(&r);
-		if (!stranger)
-			kt_refused(recv(p.b, had, LONG, 0), ETIMEDOUT);
-		assert_int_equal(recv(p.b, had, LONG, 0), 1); /* what came behind it */
-		assert_int_equal(recv(p.b, &byte, 1, 0), 1);
-		assert_int_equal(byte, 'm');
-		kt_refused(recv(p.b, &byte, 1, MSG_DONTWAIT), stranger ? EAGAIN : ETIMEDOUT);
-		close(other);
-		kt_close(&p);
-	}
-}
-
-static long receive_long(void *arg)
-{
-	return recv(*(int *)arg, had, LONG, MSG_WAITALL);
-}
-
-/* Who waits meanwhile has the message all the same, when it comes. */
-static void test_waiting_for_what_was_given_up(void **state)
-{
-	kt_each_type_(type, SOCK_RDM, SOCK_SEQPACKET)
-	{
-		struct kt_relay r;
-		struct kt_pair p = announcement(&r, *type, 4);
-		uint64_t base = held(0);
-		struct kt_thread t;
-
-		r.wanted = HURT_BEHIND;
-		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
-		kt_until(is_held_in_part(p.b, base + PLACES + ARRIVED,
-					 base + PLACES + COSTS + ARRIVED + FRAME));
-		kt_start(&t, receive_long, &p.b);
-		kt_until(held(0) < base + ARRIVED);
-		r.wanted = HURT_NOTHING;
-		assert_int_equal(kt_join(&t), LONG);
-		assert_true(kt_filled(had, LONG, 4));
-		end_announcing(&r, &p);
-	}
-}
-
-static long send_long(void *arg)
-{
-	return send(*(int *)arg, announced, LONG / 2, 0);
-}
-
-/* Of a stream what was had before stays had. */
-static void test_the_rest_of_a_stream_that_was_given_up(void **state)
-{
-	struct kt_relay r;
-	struct kt_pair p = announcing_pair(&r, SOCK_STREAM);
-	const size_t part = MIB + 4321, rest = LONG / 2 - part; /* the bytes repeat themselves */
-	struct kt_thread t;
-
-	kt_fill(announced, LONG / 2, 5);
-	kt_start(&t, send_long, &p.a);
-	assert_int_equal(recv(p.b, had, part, MSG_WAITALL), part);
-	r.wanted = HURT_PULLED;
-	kt_refused(recv(p.b, had + part, part, MSG_DONTWAIT), EAGAIN);
-	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
-	kt_refused(recv(p.b, had + part, part, MSG_DONTWAIT), EAGAIN);
-	r.wanted = HURT_NOTHING;
-	assert_int_equal(recv(p.b, had + part, rest, MSG_WAITALL), rest);
-	assert_true(kt_filled(had, LONG / 2, 5));
-	assert_int_equal(kt_join(&t), LONG / 2);
-	end_announcing(&r, &p);
 }
 
 /* ---- control groups ---- */
@@ -769,10 +475,10 @@ static void test_control_group(void **state)
 		if (i % PEERS)
 			continue; /* two of a peer might come in one frame */
 		kt_becomes(kt_counters(fd).rx_messages, i, i);
-		kt_becomes(charged(fd), i * 600, i * 2000);
+		kt_becomes(kt_charged(fd), i * 600, i * 2000);
 	}
 	assert_true(group("sock") >= sock + UNREAD * 600);
-	port_of(fd, &memory, &bytes);
+	kt_port_of(fd, &memory, &bytes);
 	assert_true(memory > 0);
 	assert_true(group("kernel") >= kernel + memory);
 	for (int i = 0; i < PEERS; i++)
@@ -797,10 +503,6 @@ int main(void)
 		kt_counting_test(test_short_parts),
 		kt_counting_test(test_parts_of_a_port),
 		kt_counting_test(test_parts_of_all_ports),
-		kt_counting_test(test_what_is_announced),
-		kt_counting_test(test_what_a_stranger_announced),
-		kt_counting_test(test_waiting_for_what_was_given_up),
-		kt_counting_test(test_the_rest_of_a_stream_that_was_given_up),
 		kt_counting_test(test_control_group),
 	};
 

@@ -15,7 +15,14 @@ pytestmark = pytest.mark.long  # building that kernel takes long, once
 PROGRAMS = (
     *("test_crowds", "test_connecting", "test_parting", "test_blocking", "test_messages"),
     *("test_senders", "test_connected", "test_limits", "test_options", "test_listing"),
-    *("test_keys", "test_encryption", "test_pages", "test_accounts", "test_strangers"),
+    *(
+        "test_keys",
+        "test_encryption",
+        "test_pages",
+        "test_accounts",
+        "test_ahead",
+        "test_strangers",
+    ),
     *("test_taking_back", "test_refusing", "test_questions", "test_races 1000"),
     *("test_random 60 1", "server/test_server {server}"),
 )

@@ -197,6 +197,24 @@ static void change_version(struct kt_frame *f, long wanted)
 	kt_header(f)->version = LATER;
 }
 
+/* Who asks to be told of its peers' ends hears the versions. */
+static void expect_versions(void)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct sockaddr_beowire to = kt_relayed(&p.at_b);
+	struct beowire_info info;
+	char name[64];
+
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(kt_send_to(p.a, "x", 1, &to), 1);
+	do {
+		assert_true(kt_recv_info(p.a, name, sizeof(name), &info, 0) >= 0);
+	} while (info.event != BEOWIRE_DOWN);
+	assert_int_equal(info.status, -EPROTONOSUPPORT);
+	assert_int_equal(info.imm, LATER | LATER << 8);
+	kt_close(&p);
+}
+
 /* The log names both nodes, and says what to do, once. */
 static void test_version_of_a_peer(void **state)
 {
@@ -221,6 +239,7 @@ static void test_version_of_a_peer(void **state)
 		assert_int_equal(kt_logged(name, "install the same Beowire on both"), i == 0);
 		kt_close(&p);
 	}
+	expect_versions();
 	kt_relay_end(&r);
 	kt_log_every_line(false);
 }

@@ -15,8 +15,9 @@
 #define PATTERN_MAX 65536
 #define REGION_SPAN (NODE_REGION + (1u << 16)) /* with a page behind it, of any size */
 
-/* Engine numbers belong to the whole node, and programs of these tests run beside each other. Each has
- * a block of them for itself, and for the processes that it forks: the first number, held until it ends. */
+/* Engine numbers belong to the whole node, and programs of these tests run beside each other. Each
+ * has a block of them for itself, and for the processes that it forks: the first number, held until
+ * it ends. */
 #define BLOCK	      512u
 #define FIRST_BLOCK   1024u
 #define BEYOND_BLOCKS 65024u

@@ -37,8 +37,8 @@ struct node {
 	void (*on_pulled)(struct node *n, void *op);
 };
 
-/* A free engine number that no other program of these tests takes, claimed: the caller's to close. It
- * is another one for each process. Failure ends the test. */
+/* A free engine number that no other program of these tests takes, claimed: the caller's to close.
+ * It is another one for each process. Failure ends the test. */
 uint16_t node_number(int *claim);
 
 /* Open a link with a free engine number; incarnation 0 draws a new one. Failure ends the test. */

@@ -67,6 +67,7 @@ typedef unsigned int gfp_t;
 #define min_t(type, a, b)	    ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 #define max_t(type, a, b)	    ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
 #define min(a, b)		    ((a) < (b) ? (a) : (b))
+#define min_not_zero(a, b)	    ((a) == 0 ? (b) : (b) == 0 ? (a) : min(a, b))
 #define max(a, b)		    ((a) > (b) ? (a) : (b))
 #define round_down(x, to)	    ((x) / (to) * (to))
 #define round_up(x, to)		    (((x) + (to)-1) / (to) * (to))

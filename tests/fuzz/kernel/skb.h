@@ -252,4 +252,11 @@ void skb_unlink(struct sk_buff *skb, struct sk_buff_head *queue);
 struct sk_buff *skb_dequeue(struct sk_buff_head *queue);
 void skb_queue_purge(struct sk_buff_head *queue);
 
+/* The same with the lock held, or without one. */
+#define skb_queue_empty(queue)	     (!(queue)->qlen)
+#define __skb_queue_head_init(queue) skb_queue_head_init(queue)
+void __skb_queue_head(struct sk_buff_head *queue, struct sk_buff *skb);
+void __skb_queue_tail(struct sk_buff_head *queue, struct sk_buff *skb);
+struct sk_buff *__skb_dequeue(struct sk_buff_head *queue);
+
 #endif

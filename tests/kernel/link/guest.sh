@@ -133,6 +133,23 @@ done
 messages sealed b kernel a kernel 10.78.9.2 --iterations 3 --size 8,16384,16385,1M
 messages sealed-packet b packet a kernel 10.78.9.2 --iterations 3 --size 8,8904,16385,1M
 
+# apart NAME: nobody is answered, and the client tells why. b's node and program are set already.
+apart() {
+	mkdir -p "$out/$1"
+	BEOWIRE_LINKS=kernel ip netns exec b "$programs/beowire-pingpong" --once --wait block >"$out/$1/waiting" 2>&1 &
+	until grep -q "waiting for a client" "$out/$1/waiting" || ! kill -0 $! 2>/dev/null; do
+		sleep 0.1
+	done
+	BEOWIRE_LINKS=kernel inside a env $2 "$programs/beowire-pingpong" --transport beowire --wait block --rounds 1 \
+		--iterations 3 --size 8 10.78.9.2 >"$out/$1/said" 2>&1 || echo "status $?" >>"$out/$1/said"
+	kill $! 2>/dev/null || true
+	wait $! || true
+}
+ip netns exec a sh -c 'echo 0 >/proc/sys/net/beowire/encrypt'
+apart apart-encrypt BEOWIRE_ENCRYPT=0
+ip netns exec a sh -c 'cat /tmp/other >/proc/sys/net/beowire/key; echo 1 >/proc/sys/net/beowire/encrypt'
+apart apart-key BEOWIRE_KEY=/tmp/other
+
 # Ports that are closed may live on for a minute. Then nothing is held for anybody.
 held=/sys/module/beowire/parameters/held_bytes
 for _ in $(seq 90); do

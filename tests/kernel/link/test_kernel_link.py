@@ -299,6 +299,19 @@ def test_what_is_sealed_arrives(name: str, guest: Told) -> None:
     assert list(guest.carried(name, "server")) == [server]
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("apart-key", "do not have the same cluster key, so they do not talk to each other; fix: "),
+        ("apart-encrypt", " encrypts, and "),
+    ],
+)
+def test_what_keeps_two_nodes_apart_is_told_once(name: str, why: str, guest: Told) -> None:
+    said = guest.files[f"{name}/said"].splitlines()
+    assert said[-1].startswith("status "), said
+    assert len([line for line in said if why in line]) == 1, said
+
+
 HOSTILE = ["stranger-plain", "member-plain", "member-encrypted"]
 REFUSED = 1000
 """Hostile frames that the ports must have refused; they are given some thousands."""

@@ -362,6 +362,7 @@ static void bw_kernel_down(struct bw_ep *ep, const struct beowire_info *info, co
 		return;
 	if (info->len)
 		bw_remote_name(p, name, info->len);
+	bw_remote_kept_apart(ep, p, info->status, info->imm & 0xFF, info->imm >> 8 & 0xFF);
 	bw_kernel_end(ep, p, info->status);
 }
 
