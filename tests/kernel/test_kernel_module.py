@@ -178,17 +178,18 @@ def test_most_lines_of_the_module_run() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("command", "test"),
+    ("kernel", "command", "test"),
     [
-        (f"test_random {HOUR_S} {int(time.time())}", "test_random_calls"),
-        (f"test_frames {HOUR_S // 2} {int(time.time())}", "test_invented_frames"),
-        ("test_loading 200", "test_again_and_again_under_traffic"),
+        (debug.NAME, f"test_random {HOUR_S} {int(time.time())}", "test_random_calls"),
+        (debug.RACES, f"test_random {HOUR_S} {int(time.time())}", "test_random_calls"),
+        (debug.NAME, f"test_frames {HOUR_S // 2} {int(time.time())}", "test_invented_frames"),
+        (debug.NAME, "test_loading 200", "test_again_and_again_under_traffic"),
     ],
-    ids=["random calls", "invented frames", "loading"],
+    ids=["random calls", "random calls, races", "invented frames", "loading"],
 )
-def test_for_long(command: str, test: str) -> None:
+def test_for_long(kernel: str, command: str, test: str) -> None:
     print(command)
     limit_s = 2 * HOUR_S + LIMIT_S * SLOWER
-    found = run(debug.NAME, (command,), limit_s, limit_s + GUEST_S)
+    found = run(kernel, (command,), limit_s, limit_s + GUEST_S)
     found.check(command.split()[0], test)
     assert found.complaints == [], command

@@ -18,11 +18,14 @@ import re
 import statistics
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import budgets
 import pytest
 from beowire import namespaces, places
 
+KEY = str(places.build_dir() / "speed.key")
+"""A file, for runs with a cluster's key."""
 NETWORK = """
 ip link set lo up mtu $1
 ip link add pair-a mtu $1 type veth peer name pair-b mtu $1
@@ -31,16 +34,20 @@ ip link set pair-b up
 shift
 exec "$@"
 """
+UDP = {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
+PACKET = {
+    # A node's messages to itself go by the local link; there are none.
+    "BEOWIRE_LINKS": "packet,local",
+    "STEPS_INTERFACE_A": "pair-a",
+    "STEPS_INTERFACE_B": "pair-b",
+}
 LINKS = {
     # Which way long messages go is not left to a measurement.
     "local": {"BEOWIRE_LINKS": "local", "BEOWIRE_LOCAL_CMA": "on"},
-    "udp": {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"},
-    "packet": {
-        # A node's messages to itself go by the local link; there are none.
-        "BEOWIRE_LINKS": "packet,local",
-        "STEPS_INTERFACE_A": "pair-a",
-        "STEPS_INTERFACE_B": "pair-b",
-    },
+    "udp": UDP,
+    "packet": PACKET,
+    "udp with a key": {**UDP, "BEOWIRE_KEY": KEY},
+    "packet with a key": {**PACKET, "BEOWIRE_KEY": KEY},
 }
 SIZES = {8: (100, 1100), 4096: (100, 300), 1 << 20: (4, 12)}
 """Bytes of a message; messages each way in the two runs."""
@@ -72,6 +79,9 @@ def counted(
         "--cache-sim=no",
         "--cachegrind-out-file=/dev/null",
     ]
+    if "BEOWIRE_KEY" in LINKS[link]:
+        Path(KEY).write_text("42" * 32 + "\n")
+        Path(KEY).chmod(0o600)
     numbers = [str(each) for each in (message_bytes, count, idle)]
     call = [str(places.product(f"tests/speed/{program}")), *numbers]
     done = subprocess.run(
@@ -153,6 +163,12 @@ def test_a_message_costs_no_more_than_its_budget(
     link: str, mtu_bytes: int, message_bytes: int
 ) -> None:
     within_budget("steps", link, mtu_bytes, message_bytes)
+
+
+@pytest.mark.parametrize("link", ["udp with a key", "packet with a key"])
+def test_a_short_message_with_a_key_costs_no_more_than_its_budget(link: str) -> None:
+    """What each frame's keyed check takes is the difference to the budget without a key."""
+    within_budget("steps", link, 1500, 8)
 
 
 @pytest.mark.parametrize("message_bytes", SIZES)
