@@ -116,7 +116,8 @@ def test_a_reload_takes_a_good_policy_alone(serving: Booted) -> None:
     assert serving.run("systemctl reload beowired").returncode != 0
     assert serving.property("ActiveState") == "active"
     serving.output(
-        "systemd-run --unit=ephemeral -p DynamicUser=yes -p User=ephemeral sleep infinity"
+        "systemd-run --unit=ephemeral -p Type=exec -p DynamicUser=yes -p User=ephemeral "
+        "sleep infinity"
     )
     serving.output("getent passwd ephemeral")
     policy(serving, f"users = {STRANGER}, ephemeral\\n{GOOD}")

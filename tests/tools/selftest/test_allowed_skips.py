@@ -15,6 +15,7 @@ from beowire.selftest.reports import Case, read_junit
 
 SPEED = "tests.speed.test_speed: test_a_message_costs_no_more_than_its_budget[local-1500-8]"
 PROVIDER = "tests.speed.test_speed: test_a_message_of_the_provider_costs_no_more_than_its_budget"
+KEYED = "tests.speed.test_speed: test_a_short_message_with_a_key_costs_no_more_than_its_budget"
 KERNEL = "tests.speed.test_kernel_speed: test_a_message_costs_no_more_than_its_budget[9000-8]"
 STYLE = "tests.tools.test_style: test_c_sources_are_formatted"
 NOTICED = "tests.tools.test_style: test_c_that_is_not_formatted_is_noticed"
@@ -70,7 +71,7 @@ def test_what_other_programs_do_not_suit_may_be_skipped(tmp_path: Path) -> None:
     cases = skipped_elsewhere(tmp_path)
     assert {case.verdict for case in cases} == {"skipped"}
     names = {re.sub(r"\[.*", "", case.name) for case in cases}
-    assert names == {SPEED.partition("[")[0], PROVIDER, STYLE, NOTICED}
+    assert names == {SPEED.partition("[")[0], KEYED, PROVIDER, STYLE, NOTICED}
     without_headers = [each for each in cases if "libfabric" in each.reason]
     cases = [each for each in cases if each not in without_headers]
     assert skips.refused(cases, skips.load()) == cases
@@ -82,6 +83,7 @@ def test_what_other_programs_do_not_suit_may_be_skipped(tmp_path: Path) -> None:
         (SPEED, no_budgets("clang-14 x86_64")),
         (SPEED, no_budgets("gcc-12 aarch64")),
         (f"{PROVIDER}[packet-4096]", no_budgets("gcc-13 x86_64")),
+        (f"{KEYED}[udp with a key]", no_budgets("gcc-13 x86_64")),
         (KERNEL, no_budgets("gcc-12 x86_64, Linux 6.12")),
         (KERNEL, no_budgets("gcc-13 x86_64, Linux 6.1")),
         (STYLE, layout("Ubuntu clang-format version 18.1.3 (1ubuntu1)")),

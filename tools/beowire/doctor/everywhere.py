@@ -3,6 +3,8 @@
 
 import os
 import shlex
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -14,6 +16,7 @@ from beowire.run.cluster import Cluster
 
 _NOT_FOUND = 127
 _UNREACHED = 255
+_INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
 _BYTES_MAX = 8 << 20
 """What a node may tell: one with four interfaces tells 40 KiB."""
 _VERSION_MAX = 64
@@ -42,10 +45,12 @@ def ask(cluster: Cluster, arguments: list[str], fanout: int, timeout_s: float) -
     """Runs `beowire doctor ARGUMENTS`, which tells JSON, on all nodes of the cluster."""
     remote = command(cluster, arguments)
     answers = Answers()
+    interrupted = threading.Event()
     pool = ThreadPoolExecutor(max_workers=fanout)
     try:
         asked = {
-            node: pool.submit(_one, cluster, node, remote, timeout_s) for node in cluster.hosts
+            node: pool.submit(_one, cluster, node, remote, timeout_s, interrupted)
+            for node in cluster.hosts
         }
         for node, future in asked.items():
             said = future.result()
@@ -58,8 +63,16 @@ def ask(cluster: Cluster, arguments: list[str], fanout: int, timeout_s: float) -
     return answers
 
 
-def _one(cluster: Cluster, node: str, remote: str, limit_s: float) -> Told | str:
-    """What a node told, or why it did not."""
+def _one(
+    cluster: Cluster, node: str, remote: str, limit_s: float, interrupted: threading.Event
+) -> Told | str:
+    """What a node told, or why it did not.
+
+    A Ctrl-C ends the agents as well, perhaps before it is known here: once it has ended one of
+    them, no more nodes are asked.
+    """
+    if interrupted.is_set():
+        return "it was not asked: interrupted"
     try:
         status, output, errors = execute(
             cluster.reach(node, remote), os.environ | cluster.environment, limit_s, _BYTES_MAX
@@ -70,6 +83,8 @@ def _one(cluster: Cluster, node: str, remote: str, limit_s: float) -> Told | str
         return f"it tells more than {_BYTES_MAX >> 20} MiB"
     except OSError as error:
         return f"{cluster.agent[0]} cannot be executed: {error.strerror}"
+    if status in _INTERRUPTED:
+        interrupted.set()
     try:
         told = read_json(output)
     except (ValueError, RecursionError):
