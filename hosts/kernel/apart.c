@@ -4,8 +4,8 @@
  * of it, holds up nobody but himself. Each such peer has a line of its own: the message that is to
  * be fetched, and all that came behind it, as the messages of one sender keep their order. What
  * others send goes by. Lines take turns. A call that finds nothing in the receive queue begins with
- * the first message of the first line, and leaves it once there is something; while there is, one
- * message of a line is fetched ahead, and queued when all of it is here.
+ * the first message of the first line, and leaves it to be fetched ahead once there is something;
+ * one message of all lines is fetched at a time so, and queued when all of it is here.
  *
  * A line is in sock.apart, unless a call has its first message, or that is being fetched ahead.
  * Lines whose first message needs no fetching come first. All is under the receive queue's lock.
@@ -66,13 +66,38 @@ static void bwk_apart_queue(struct bwk_sock *bs, struct sk_buff *skb)
 	bwk_apart_line(bs, bwk_cb(skb)->peer);
 }
 
+/* Could the first message of the first line be given, or be fetched? While one is fetched ahead no
+ * other is fetched: a call that stops for others leaves the message to be fetched ahead then, and a
+ * fetch that is begun and stopped again and again would leave a record in the engine each time.
+ * Lock held. */
+static bool bwk_apart_due(struct bwk_sock *bs)
+{
+	struct bwk_peer *peer = list_first_entry_or_null(&bs->apart, struct bwk_peer, turn);
+
+	return peer && (!test_bit(BWK_AHEAD_APART, &bs->ahead) ||
+			bwk_cb(skb_peek(&peer->line))->event == BEOWIRE_MESSAGE);
+}
+
+bool bwk_apart_ready(struct bwk_sock *bs)
+{
+	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
+	bool ready;
+
+	spin_lock_bh(&queue->lock);
+	ready = bwk_apart_due(bs);
+	spin_unlock_bh(&queue->lock);
+	return ready;
+}
+
 struct sk_buff *bwk_apart_take(struct bwk_sock *bs)
 {
 	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
 	struct sk_buff *skb;
 
 	spin_lock_bh(&queue->lock);
-	skb = __skb_dequeue(queue) ?: bwk_apart_first(bs);
+	skb = __skb_dequeue(queue);
+	if (!skb && bwk_apart_due(bs))
+		skb = bwk_apart_first(bs);
 	spin_unlock_bh(&queue->lock);
 	return skb;
 }
@@ -115,20 +140,6 @@ void bwk_apart_done(struct bwk_sock *bs, struct bwk_buf *b)
 	if (skb)
 		bwk_apart_ended(bs, skb, b);
 	spin_unlock_bh(&queue->lock);
-}
-
-bool bwk_apart_ready(struct bwk_sock *bs)
-{
-	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
-	struct bwk_peer *peer;
-	bool ready;
-
-	spin_lock_bh(&queue->lock);
-	peer = list_first_entry_or_null(&bs->apart, struct bwk_peer, turn);
-	ready = peer && (!test_bit(BWK_AHEAD_APART, &bs->ahead) ||
-			 bwk_cb(skb_peek(&peer->line))->event == BEOWIRE_MESSAGE);
-	spin_unlock_bh(&queue->lock);
-	return ready;
 }
 
 /* Other threads may wait for what is first now. */
@@ -174,10 +185,8 @@ void bwk_apart_step(struct bwk_sock *bs)
 	const struct bwk_peer *peer;
 	struct sk_buff *skb;
 
-	if (!bwk_apart_ready(bs))
-		return;
 	spin_lock_bh(&queue->lock);
-	skb = bwk_apart_first(bs);
+	skb = bwk_apart_due(bs) ? bwk_apart_first(bs) : NULL;
 	if (skb && bwk_cb(skb)->event == BEOWIRE_MESSAGE) {
 		bwk_apart_queue(bs, skb);
 		skb = NULL;

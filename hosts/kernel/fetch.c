@@ -308,7 +308,7 @@ void bwk_fetch_forget(struct bwk_sock *bs)
 	struct bwk_buf *b;
 
 	cancel_delayed_work_sync(&bs->look);
-	while (bs->ahead && (b = bwk_fetch_find_ahead(bs))) {
+	while (READ_ONCE(bs->ahead) && (b = bwk_fetch_find_ahead(bs))) {
 		cancel.peer = b->handle;
 		cancel.pull_id = b->key;
 		if (bwk_sock_stop(bs->port, b, &cancel))

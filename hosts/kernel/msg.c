@@ -134,11 +134,10 @@ static bool bwk_msg_ready(const struct sock *sk)
 		(!list_empty(&bs->done) || !list_empty(&bs->downs) || bwk_msg_asked(bs)));
 }
 
-/* Or nothing more is to be received; or there is something whose bytes a call may wait for. */
+/* Or nothing more is to be received. */
 static bool bwk_msg_decided(const struct sock *sk)
 {
-	return bwk_msg_ready(sk) || !list_empty(&bwk_sk(sk)->apart) ||
-	       (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+	return bwk_msg_ready(sk) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 }
 
 static int bwk_msg_put_info(struct msghdr *m, const struct beowire_info *info)

@@ -281,8 +281,8 @@ static inline bool bwk_apart_may(const struct bwk_sock *bs, const struct bwk_pee
 	       (READ_ONCE(peer->lined) || !READ_ONCE(bs->info_wanted));
 }
 
-/* The first message that has arrived, or of a line if there is none; cb.apart says which. NULL:
- * neither. It is freed after LEAVE, or goes back. Process context. */
+/* The first message that has arrived, or if there is none that of a line whose turn it is; cb.apart
+ * says which. NULL: neither. It is freed after LEAVE, or goes back. Process context. */
 struct sk_buff *bwk_apart_take(struct bwk_sock *bs);
 /* It has been dealt with: the next one of its line may follow. */
 void bwk_apart_leave(struct bwk_sock *bs, struct sk_buff *skb);

@@ -243,6 +243,17 @@ def test_ctrl_c_asks_no_more_nodes(agent: str, tmp_path: Path) -> None:
     assert len((tmp_path / "asked").read_text().splitlines()) == 1
 
 
+def test_an_interrupted_agent_is_the_last_one(tmp_path: Path) -> None:
+    """Ctrl-C may end an agent before the command hears of it."""
+    agent = tmp_path / "agent"
+    agent.write_text(f'#!/bin/sh\necho "$1" >>{tmp_path}/asked\nkill -INT $$\n')
+    agent.chmod(0o755)
+    found = ask(of_hosts(["n[1-3]"], str(agent)), ["--json"], fanout=1, timeout_s=_PATIENCE_S)
+    assert (tmp_path / "asked").read_text().split() == ["n1"]
+    assert found.told == {}
+    assert found.failed["n3"] == "it was not asked: interrupted"
+
+
 def test_an_agent_that_is_not_there_is_named(tmp_path: Path) -> None:
     agent = str(tmp_path / "none")
     found = ask(of_hosts(["n[1-2]"], agent), ["--json"], fanout=1, timeout_s=_PATIENCE_S)
