@@ -122,6 +122,7 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	refcount_set(&peer->refs, 1);
 	INIT_LIST_HEAD(&peer->down);
 	INIT_LIST_HEAD(&peer->turn);
+	INIT_LIST_HEAD(&peer->asks);
 	__skb_queue_head_init(&peer->line);
 	peer->handle = handle;
 	peer->port = port;

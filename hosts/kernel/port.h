@@ -46,7 +46,8 @@ struct bwk_peer {
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
 	struct bwk_port *port;
 	struct bwk_account *account; /* who is charged for it; a reference */
-	u32 questions;		     /* of its that wait or are read for: region.c */
+	struct list_head asks;	     /* its questions that wait, or are answered: region.c; */
+	u32 questions;		     /* so many */
 	u64 unread;		     /* bytes of answers to these that it has not asked for again */
 	u32 unfetched; /* long messages of a closed connection that it has yet to fetch */
 	bool in_part;  /* it has ended with messages that were not complete */
@@ -266,7 +267,7 @@ bool bwk_region_collect(struct bwk_port *port, u32 most);
 /* What was found in this buffer is read by its peer no longer. */
 void bwk_region_served(struct bwk_port *port, struct bwk_buf *b);
 /* A peer is lost: its questions are answered to nobody. */
-void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer);
+void bwk_region_leave(struct bwk_port *port, struct bwk_peer *peer);
 /* The lock is given away now and then, as by bwk_port_breathe(). */
 void bwk_region_drop_all(struct bwk_port *port, u32 *done);
 /* No frame refers to this buffer any more. False: it is no region's. */

@@ -24,7 +24,8 @@ enum bwk_region_state {
 };
 
 struct bwk_region {
-	struct list_head all; /* in port.regions, or in port.read or port.read_over */
+	struct list_head all;	  /* in port.regions, or in port.read or port.read_over */
+	struct list_head of_peer; /* in peer.asks, until it is read */
 	u64 id, key, off, n;
 	struct rb_node answered; /* in port.answered, with memory */
 	u64 at;			 /* its address in the program */
@@ -32,7 +33,6 @@ struct bwk_region {
 	u64 asked;		 /* when its peer asked last, */
 	u64 told;		 /* when the program was told it last, */
 	u64 wanting;		 /* and since when memory for its answer is wanting; 0: never */
-	u32 handle;		 /* of the peer */
 	struct bwk_peer *peer;	 /* a reference */
 	u8 state;
 	int status;	     /* of the answer */
@@ -61,6 +61,7 @@ static void bwk_region_asks(struct bwk_port *port, int more)
 /* It is no question any more. */
 static void bwk_region_answered(struct bwk_port *port, struct bwk_region *r)
 {
+	list_del(&r->of_peer);
 	port->region_count--;
 	r->peer->questions--;
 }
@@ -131,13 +132,12 @@ bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b)
 	return true;
 }
 
-void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer)
+void bwk_region_leave(struct bwk_port *port, struct bwk_peer *peer)
 {
 	struct bwk_region *r, *next;
 
-	list_for_each_entry_safe(r, next, &port->regions, all)
-		if (r->peer == peer)
-			bwk_region_drop(port, r);
+	list_for_each_entry_safe(r, next, &peer->asks, of_peer)
+		bwk_region_drop(port, r);
 }
 
 void bwk_region_drop_all(struct bwk_port *port, u32 *done)
@@ -202,12 +202,11 @@ static bool bwk_region_make_room(struct bwk_port *port, const struct bwk_peer *p
 	return true;
 }
 
-static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n)
+static int bwk_region_ask(struct bwk_port *port, struct bwk_peer *peer, u64 key, u64 off, u64 n)
 {
-	struct bwk_peer *peer = bwk_peer_by_handle(port, handle);
 	struct bwk_region *r;
 
-	if (!peer || !port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX)
+	if (!port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX)
 		return -EACCES;
 	if (!bwk_region_make_room(port, peer) || !bwk_account_take(peer->account, sizeof(*r)))
 		return -EAGAIN;
@@ -220,7 +219,6 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	r->key = key;
 	r->off = off;
 	r->n = n;
-	r->handle = handle;
 	r->peer = peer;
 	refcount_inc(&peer->refs);
 	peer->questions++;
@@ -228,6 +226,7 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	r->asked = port->now;
 	port->region_expire = min(port->region_expire, r->asked + BWK_REGION_EXPIRE);
 	list_add_tail(&r->all, &port->regions);
+	list_add_tail(&r->of_peer, &peer->asks);
 	port->region_count++;
 	bwk_region_asks(port, 1);
 	if (port->ops->region(port->owner))
@@ -250,11 +249,14 @@ static void bwk_region_asked_again(struct bwk_port *port, struct bwk_region *r)
 
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf)
 {
+	struct bwk_peer *peer = bwk_peer_by_handle(port, handle);
 	struct bwk_region *r;
 	int status;
 
-	list_for_each_entry(r, &port->regions, all) {
-		if (r->handle != handle || r->key != key || r->off != off || r->n != n)
+	if (!peer)
+		return -EACCES;
+	list_for_each_entry(r, &peer->asks, of_peer) {
+		if (r->key != key || r->off != off || r->n != n)
 			continue;
 		if (r->state != BWK_REGION_ANSWERED) {
 			bwk_region_asked_again(port, r);
@@ -272,7 +274,7 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 		*buf = bwk_buf_cookie(r->buf);
 		return 0;
 	}
-	return bwk_region_ask(port, handle, key, off, n);
+	return bwk_region_ask(port, peer, key, off, n);
 }
 
 bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
