@@ -67,6 +67,7 @@ struct bwk_node_counters {
 	unsigned long questions_expired;   /* the same that were not asked again for long */
 	unsigned long peers_refused;	   /* they came, and the port has no memory for one more */
 	unsigned long connections_refused; /* for want of memory for their sockets */
+	unsigned long taken_back;	   /* sends: their receiver had begun, and not ended */
 	unsigned long unqueued; /* messages for which their socket has no room, or no memory */
 	unsigned long bad[BWK_BAD_KINDS];
 };

@@ -39,6 +39,7 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.questions_expired += READ_ONCE(c->questions_expired);
 		sum.peers_refused += READ_ONCE(c->peers_refused);
 		sum.connections_refused += READ_ONCE(c->connections_refused);
+		sum.taken_back += READ_ONCE(c->taken_back);
 		sum.unqueued += READ_ONCE(c->unqueued);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
 			sum.bad[i] += READ_ONCE(c->bad[i]);
@@ -65,7 +66,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		   sum.bad_words, sum.questions_refused);
 	seq_printf(f, "questions-expired %lu\npeers-refused %lu\nunqueued %lu\n",
 		   sum.questions_expired, sum.peers_refused, sum.unqueued);
-	seq_printf(f, "connections-refused %lu\n", sum.connections_refused);
+	seq_printf(f, "connections-refused %lu\ntaken-back %lu\n", sum.connections_refused,
+		   sum.taken_back);
 	return 0;
 }
 

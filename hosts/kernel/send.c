@@ -270,6 +270,7 @@ static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk
 	bwk_buf_free_now(b);
 	if (!error || status != -ECANCELED)
 		return status;
+	this_cpu_inc(port->node->count->taken_back);
 	return unsure ? -ETIMEDOUT : error;
 }
 

@@ -13,6 +13,7 @@
 
 #define MIB	 (1u << 20)
 #define LIMIT_MS 300
+#define NODE	 "/proc/net/beowire/node"
 
 static char out[5 * MIB], in[5 * MIB];
 
@@ -71,7 +72,7 @@ static void take_back(struct kt_relay *relay, int type, size_t len, int error)
 {
 	struct kt_pair p = starved_pair(type);
 	struct receiver r = {.fd = p.b};
-	uint64_t begun = kt_now_ns();
+	uint64_t begun = kt_now_ns(), before = kt_number("a", NODE, "taken-back");
 	struct kt_thread t;
 
 	relay->wanted = 1;
@@ -79,6 +80,7 @@ static void take_back(struct kt_relay *relay, int type, size_t len, int error)
 	kt_refused(send(p.a, out, len, 0), error);
 	assert_in_range(kt_now_ns() - begun, (LIMIT_MS - 50) * 1000000ull, KT_SOON_NS);
 	kt_becomes(kt_pinned(), 0, 0);
+	assert_int_equal(kt_number("a", NODE, "taken-back"), before + 1);
 	relay->wanted = 0;
 	limit(p.a, SO_SNDTIMEO, 0);
 	assert_int_equal(send(p.a, "next", 4, 0), 4);

@@ -94,6 +94,7 @@ static void instance_met(struct instance *in, const struct bw_event *e)
 
 	if (!peer) { /* nobody could be told from whom its messages are */
 		in->protocol->submit(in->engine, &leave, bw_clock_now());
+		in->unmet++;
 		return;
 	}
 	peer->addr = (struct sockaddr_beowire){
@@ -513,6 +514,20 @@ bool instance_over(const struct instance *in)
 			       bw_clock_now() >= in->linger_until);
 }
 
+static void instance_tell(const struct instance *in)
+{
+	if (in->given_up)
+		fprintf(stderr,
+			"beowire-server: port %u: %llu peers were given up whose messages stood "
+			"still and filled the socket's memory\n",
+			in->port, (unsigned long long)in->given_up);
+	if (in->unmet)
+		fprintf(stderr,
+			"beowire-server: port %u: %llu callers were left as there was no memory "
+			"for them\n",
+			in->port, (unsigned long long)in->unmet);
+}
+
 void instance_end(struct instance *in)
 {
 	struct bw_tx_frame f;
@@ -522,5 +537,6 @@ void instance_end(struct instance *in)
 		instance_transmit(in, &f);
 	rings_turn(in->rings, 0); /* the kernel takes answers first: then frames are nobody's */
 	instance_answer(in->rings, in->id, BEOWIRE_CLOSED, 0, 0);
+	instance_tell(in);
 	instance_free(in);
 }

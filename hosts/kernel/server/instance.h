@@ -23,7 +23,9 @@ struct instance {
 	uint64_t grown_bytes;	/* so much, in bytes; */
 	uint64_t arriving;	/* bytes of messages that have begun; */
 	bool crowded;		/* one was refused since the last look at who is in the way, */
-	uint64_t relieve_at;	/* of which none is made before */
+	uint64_t relieve_at;	/* of which none is made before; */
+	uint64_t given_up;	/* so many peers were; */
+	uint64_t unmet;		/* so many callers there was no memory for */
 	struct peers peers;
 	struct instance_held *held;   /* messages, the oldest first */
 	struct plain_buffer *sending; /* those that the engine has */

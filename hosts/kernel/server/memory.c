@@ -130,8 +130,10 @@ void memory_relieve(struct instance *in)
 		for (peer = in->peers.bucket[i]; peer; peer = peer->next) {
 			struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = peer->handle};
 
-			if (memory_stands_still(peer, now))
-				in->protocol->submit(in->engine, &op, now);
+			if (!memory_stands_still(peer, now))
+				continue;
+			in->protocol->submit(in->engine, &op, now);
+			in->given_up++;
 		}
 	}
 }

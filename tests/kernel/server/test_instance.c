@@ -234,6 +234,7 @@ static void memory__is_left_to_whom_it_holds_up(void **state)
 	assert_null(peers_find(&in->peers, who[1]));
 	assert_int_equal(told.failed, 1);
 	assert_int_equal(told.error, ETIMEDOUT);
+	assert_int_equal(in->given_up, 1);
 	while (n)
 		in->ops.buf_put(in, taken[--n]);
 	caller_free(&held);
