@@ -146,6 +146,61 @@ def test_example_of_a_sealed_frame() -> None:
     assert example("sealed") == sealed_example()
 
 
+KEY = bytes(range(0x20))
+CALLER = {
+    "node": 0x0102030405060708,
+    "inc": 0x11121314,
+    "conn": 0x05060708,
+    "token": 0xC5D6E7F8,
+    "engine": 4,
+    "random": 0x2122232425262728,
+}
+CALLED = {
+    "node": 0x1112131415161718,
+    "inc": 0x21222324,
+    "conn": 0x01020304,
+    "token": 0xA1B2C3D4,
+    "engine": 3,
+    "random": 0x3132333435363738,
+}
+
+
+def hello_with_key(frame: Frame, sender: dict[str, int], **values: int | bytes) -> bytes:
+    both = {"features": 1, "version_min": 2, "version_max": 2, "credit": 16384, "frame_max": 1500}
+    frame.add("hello", **sender, **both, **values)
+    frame.set("hdr.len", len(frame.data) - 32)
+    auth = keyed.mac(keyed.Keys(KEY).hello, bytes(frame.data))[:16]
+    frame.data[-16:] = auth
+    return bytes(frame.set("hdr.hcrc", crc32c(bytes(frame.data))).data)
+
+
+def examples_with_key() -> dict[str, bytes]:
+    """First contact with a key, what both compute from it, and the caller's goodbye."""
+    hello = header("HELLO", token=0, conn=0)
+    answer = header("HELLO", dst_engine=4, src_engine=3, token=CALLER["inc"], conn=CALLER["conn"])
+    answer.set("hdr.flags", wire_layout().constants["BW_HDR_ANSWER"])
+    known = {"target_node": CALLER["node"], "target_inc": CALLER["inc"], "echo": 0x41424344}
+    keys, sides = keyed.Keys(KEY), (keyed.side(CALLER), keyed.side(CALLED))
+    tag_key = keys.tag_key(*sides)
+    bye = header("BYE", token=0)
+    tag = keyed.siphash(tag_key, bytes(bye.data))
+    bye.set("hdr.token", tag >> 32).set("hdr.hcrc", tag & 0xFFFFFFFF)
+    return {
+        "hello-with-key": hello_with_key(
+            hello, CALLER, name=b"one", target_node=CALLED["node"], nonce=0x41424344
+        ),
+        "answer-with-key": hello_with_key(answer, CALLED, name=b"two", **known),
+        "tag-key": tag_key,
+        "seal-key": keys.seal_key(*sides),
+        "bye-with-key": bytes(bye.data),
+    }
+
+
+@pytest.mark.parametrize("name", examples_with_key())
+def test_examples_with_a_key(name: str) -> None:
+    assert example(name) == examples_with_key()[name]
+
+
 def test_the_checksum_is_the_one_named() -> None:
     assert crc32c(b"123456789") == 0xE3069283
     assert "0xE3069283" in section("12. Checksums")
