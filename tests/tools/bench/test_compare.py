@@ -16,14 +16,21 @@ from beowire.bench import exchange as exchange_bench
 from beowire.bench import kernel as kernel_bench
 from beowire.bench import sockets as sockets_bench
 from beowire.bench import stripe as stripe_bench
+from beowire.bench.apps import cells, measure
+from beowire.bench.apps import store as apps_store
+from beowire.bench.apps.place import Shape
 from beowire.bench.exchange_figures import Figure as Exchanged
 from beowire.bench.kernel_figures import FIGURES
 from beowire.bench.line import Run
+from beowire.bench.load import slowdown
+from beowire.bench.load import store as load_store
 from beowire.bench.matrix.grid import Key
 from beowire.bench.matrix.store import Store
 from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.lab.netem import Model
+from beowire.wan import report
+from beowire.wan.grid import CLEAR, Point, Problem
 from beowire_cli import beowire
 
 _ROUNDS = [10.0, 11.0, 10.5]
@@ -56,7 +63,28 @@ def _matrix() -> dict[str, Any]:
     return store.as_json()
 
 
+def _apps() -> dict[str, Any]:
+    found = apps_store.Store(None, measure.Plan((), (), 3), {})
+    key = cells.Key("loop", Shape(2, 2))
+    found.results.cells[key] = cells.Cell(key, "lammps", "s", _ROUNDS, _ROUNDS)
+    return found.as_json()
+
+
+def _load() -> dict[str, Any]:
+    figure = slowdown.Figure(0.5, 0, 1000, "p99", 100, 2.0, 4.0, Ratio(0.5, 0.4, 0.6))
+    found = load_store.Store(None, {}, lambda _: {"figures": [figure.as_json()]})
+    found.rounds.append({"beowire": [], "tcp": []})
+    return found.as_json()
+
+
+def _wan() -> dict[str, Any]:
+    point = Point("beowire", Problem(600, 40), CLEAR)
+    row = report.Row("delay", point, 1.5, Ratio(1, 1, 1), None, (), 3, True)
+    return report.Report([row], {"N = 600": Ratio(0.5, 0.4, 0.6)}, []).as_json()
+
+
 WRITTEN: dict[str, dict[str, Any]] = {
+    "apps": _apps(),
     "exchange": exchange_bench.Report(
         exchange_bench.Plan(), [Exchanged("Beowire", "blocking", "byte", 8, 8, 8, {}, _ROUNDS)]
     ).as_json(),
@@ -64,6 +92,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
         idle.Plan((4,), ("udp",), 1500, 1, 3), {"udp": {0: _ROUNDS, 4: _ROUNDS}}
     ).as_json(),
     "kernel": _kernel(),
+    "load": _load(),
     "line": _line(),
     "overlap": overlap.Overlap(
         "l", 1, "r", 1.0, 2.0, 3.0, Ratio(1, 1, 1), [(1, 2, 3), (2, 3, 4)]
@@ -79,6 +108,7 @@ WRITTEN: dict[str, dict[str, Any]] = {
         stripe_bench.Plan((1, 2), 1500, 4, 1.0, 3, 0), [[1.0, 2.0], [1.0, 2.0]], [3.0, 3.1]
     ).as_json(),
     "matrix": _matrix(),
+    "wan": _wan(),
 }
 """Of each command what its own report makes."""
 
