@@ -3,6 +3,7 @@
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
@@ -274,6 +275,32 @@ def test_the_lines_are_for_a_shell_and_for_apt(packages: Path, tmp_path: Path) -
         subprocess.run(["sh", "-c", here], check=True)
     assert (place / "usr/share/keyrings/beowire.gpg").read_bytes()
     assert (place / "etc/apt/sources.list.d/beowire.list").read_text().startswith("deb [signed-by=")
+
+
+def test_what_a_killed_command_has_left_goes(packages: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "repository"
+    left = directory / ".beowire-left"
+    left.mkdir(parents=True)
+    (left / "Packages").write_text("half of it")
+    (directory / ".beowire-link").symlink_to(packages)
+    make(directory, packages)
+    assert not left.exists()
+    assert list(packages.iterdir())
+
+
+def test_two_at_a_time(packages: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "repository"
+    make(directory, packages)
+    before = contents(directory)
+    other = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(BeowireError, match="Another command is making the repository"):
+            make(directory, packages)
+    finally:
+        os.close(other)
+    assert contents(directory) == before
+    make(directory, packages)
 
 
 def test_no_packages(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """A repository for apt: a flat directory of packages, their index, and a signature over that."""
 
 import contextlib
+import fcntl
 import gzip
 import os
 import shlex
@@ -27,6 +28,8 @@ _SIGNED = "InRelease"
 _KEYS = "keys"
 """Keys that are made for repositories, below the directory of what the user keeps."""
 _OWNER = "Packages of Beowire"
+_UNSIGNED = ".beowire-"
+"""What a directory in a repository is called whose contents are not published yet."""
 _AGENT_ENDS_S = 30.0
 
 
@@ -58,7 +61,8 @@ def make(directory: Path, packages: Path, key: str | None, progress: Progress) -
         home = None if key else held.enter_context(_own_home())
         fingerprint = _fingerprint(gpg, key, home)
         held.enter_context(_told(directory))
-        unsigned = tempfile.TemporaryDirectory(prefix=".beowire-", dir=directory)
+        held.enter_context(_alone(directory))
+        unsigned = tempfile.TemporaryDirectory(prefix=_UNSIGNED, dir=directory)
         new = Path(held.enter_context(unsigned))
         progress.begin("the packages and their index")
         for each in files:
@@ -82,6 +86,25 @@ def _told(directory: Path) -> Iterator[None]:
             f"The repository {directory} is not finished: {error}.",
             "Fix that, and make it again: until then apt may refuse it.",
         ) from error
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """One command at a time makes it, and takes away what one that was killed has left."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BeowireError(
+                f"Another command is making the repository {directory}.", "Wait until it has ended."
+            ) from error
+        for left in directory.glob(f"{_UNSIGNED}*"):
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _make_open(directory: Path) -> None:
