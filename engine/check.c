@@ -224,7 +224,11 @@ static const char *bw_check_asked(const struct bw_peer *p)
 		n++;
 	for (l = p->controls.next; l != &p->controls; l = l->next)
 		n += bw_entry(l, struct bw_txmsg, all)->kind == BW_PART_PULL_ERROR;
-	return n == p->asked ? NULL : "pulls of the peer miscounted";
+	if (n != p->asked)
+		return "pulls of the peer miscounted";
+	for (l = p->given_up.next, n = 0; l != &p->given_up; l = l->next)
+		n++;
+	return n == p->owed ? NULL : "pulls given up miscounted";
 }
 
 /* Has it the last waiting message of each block, and nothing else? */

@@ -266,6 +266,7 @@ static void bw_pull_settle(struct bw_engine *e, struct bw_pull *u)
 {
 	bw_table_remove(&e->pull_table, (uint32_t)u->id);
 	bw_list_del(&u->all);
+	u->peer->owed -= u->owed;
 	u->settled = true;
 	if (u->told)
 		bw_slab_free(&e->pulls, u);
@@ -408,8 +409,12 @@ int bw_pull_abort(struct bw_engine *e, struct bw_op *op)
 	bw_pull_report(e, u, -ECANCELED);
 	bw_list_del(&u->all);
 	bw_list_add_before(&u->peer->given_up, &u->all);
+	u->owed = true;
+	u->peer->owed++;
 	if (!u->len)
 		bw_pull_settle(e, u);
+	else if (u->peer->owed > BW_OWED_MAX)
+		bw_peer_down(e, u->peer, BW_DOWN_TIMEOUT); /* it answers none */
 	return 0;
 }
 

@@ -34,6 +34,7 @@
 #define BW_FLOW_WINDOW	   4096			 /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	   1024			 /* flows that the messages of one peer may open */
 #define BW_ASKED_MAX	   16384 /* pulls of one peer served or answered at a time */
+#define BW_OWED_MAX	   1024	 /* pulls given up of one peer that it may still answer */
 #define BW_LEAVES	   64	 /* peers left by BYE that are remembered */
 #define BW_BYES		   3 /* times that a closing engine says what it has received, and BYE */
 /* After BYE, for what acknowledges packets of other paths: it left before, and may be read later.
@@ -171,6 +172,7 @@ struct bw_pull {
 	bool ended;   /* its event is queued or taken */
 	bool told;    /* taken */
 	bool settled; /* no data can come for it */
+	bool owed;    /* counted in peer.owed */
 	uint32_t nspans;
 	struct bw_span span[BW_MSG_SPANS];
 };
@@ -349,7 +351,8 @@ struct bw_peer {
 	uint32_t serve_turn;
 	uint32_t unsent;   /* messages in bw_flow.tx of all flows but `control` */
 	uint32_t arriving; /* messages of its that wait in flows for what is missing */
-	uint32_t asked;	   /* its pulls that are being served, and answers not yet acknowledged */
+	uint16_t asked;	   /* its pulls that are being served, and answers not yet acknowledged */
+	uint16_t owed;	   /* pulls in given_up */
 	uint8_t heap_rank; /* peers on the shortest way down to a missing child; 0: it is in no
 			    * heap, as it has no deadline; written by timer.c */
 	uint8_t denied_as; /* enum bw_refusal: for KEY or VERSION somebody has refused our HELLO,

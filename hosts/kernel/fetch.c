@@ -218,6 +218,11 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	u64 id;
 	int error;
 
+	if (!cb->len && cb->apart) { /* whether he answers is nothing to wait for */
+		bwk_fetch_give_up(bs->port, from.handle, from.key);
+		WRITE_ONCE(cb->event, BEOWIRE_MESSAGE);
+		return 0;
+	}
 	if (cb->len > READ_ONCE(bs->port->node->set.memory_max))
 		return -ENOBUFS;
 	if (test_and_set_bit(slot, &bs->ahead))
@@ -227,6 +232,7 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	if (!error) {
 		b->owner = bs;
 		b->awaited = b->ahead = true;
+		b->yields = cb->apart;
 		b->slot = slot;
 		b->region = from.key; /* all may have been sent, and not be here, when we give up */
 		b->source = from.off;

@@ -130,8 +130,9 @@ static bool bwk_msg_ready(const struct sock *sk)
 	const struct bwk_sock *bs = bwk_sk(sk);
 
 	return bwk_queue_ready(sk) || (!list_empty(&bs->apart) && bwk_apart_ready(bwk_sk(sk))) ||
-	       (READ_ONCE(bs->info_wanted) &&
-		(!list_empty(&bs->done) || !list_empty(&bs->downs) || bwk_msg_asked(bs)));
+	       !skb_queue_empty_lockless(&bs->apart_lost) ||
+	       (READ_ONCE(bs->info_wanted) && (!list_empty(&bs->done) || bwk_msg_asked(bs) ||
+					       (!list_empty(&bs->downs) && bwk_apart_alone(bs))));
 }
 
 /* Or nothing more is to be received. */
@@ -149,14 +150,14 @@ static int bwk_msg_put_info(struct msghdr *m, const struct beowire_info *info)
  * its own is cleared only where somebody asks. */
 static noinline int bwk_msg_describe(struct msghdr *m, const struct bwk_cb *cb)
 {
+	u8 event = READ_ONCE(cb->event);
 	const struct beowire_info info = {
 		.tag = cb->tag,
 		.imm = cb->imm,
 		.len = cb->len,
-		.key = cb->key,
+		.key = event == BEOWIRE_ENVELOPE ? cb->key : 0, /* AHEAD: a buffer of ours */
 		.peer = cb->peer->number,
-		.event = READ_ONCE(cb->event) == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE
-								 : READ_ONCE(cb->event),
+		.event = event == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE : event,
 		.code = cb->code,
 	};
 
@@ -183,7 +184,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 		list_del(&b->ended);
 	} else if (bwk_region_take(bs->port, &info, &from)) {
 		asked = true;
-	} else if (skb_queue_empty_lockless(&bs->sk.sk_receive_queue) && list_empty(&bs->apart)) {
+	} else if (bwk_apart_alone(bs)) {
 		peer = list_first_entry_or_null(&bs->downs, struct bwk_peer, down);
 		if (peer)
 			list_del_init(&peer->down);
@@ -223,15 +224,19 @@ static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 			 bool nonblock, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
-	struct bwk_source from = {
-		.handle = READ_ONCE(cb->peer->handle), .last = true, .yields = cb->apart};
+	struct bwk_source from = {.handle = READ_ONCE(cb->peer->handle),
+				  .last = true,
+				  .yields = cb->apart && bwk_peer_is_stranger(cb->peer)};
 	const struct bwk_buf *b;
 	int error;
 
 	do {
-		if (nonblock && cb->event == BEOWIRE_ENVELOPE) {
+		if ((nonblock || (from.yields && !bwk_apart_alone(bs))) &&
+		    cb->event == BEOWIRE_ENVELOPE) {
 			error = bwk_fetch_ahead(bs, skb);
-			if (error)
+			if (error == -EAGAIN && !nonblock) /* another thread was faster */
+				return -EBUSY;
+			if (error || cb->event == BEOWIRE_MESSAGE)
 				return error;
 		}
 		b = bwk_fetch_found(skb);
@@ -249,6 +254,25 @@ static bool bwk_msg_stays(int error)
 {
 	return error == -EAGAIN || error == -EINTR || error == -ERESTARTSYS || error == -ENOMEM ||
 	       error == -ENOBUFS || error == -EBUSY;
+}
+
+/* A stranger's message that is too long to be fetched ahead, and cannot be fetched otherwise as
+ * others send, or as the call does not wait: no call would ever have it. */
+static bool bwk_msg_is_hopeless(struct bwk_sock *bs, const struct bwk_cb *cb, int error)
+{
+	return (error == -EBUSY || error == -ENOBUFS) && cb->apart &&
+	       cb->event == BEOWIRE_ENVELOPE && bwk_peer_is_stranger(cb->peer) &&
+	       cb->len > READ_ONCE(bs->port->node->set.memory_max);
+}
+
+/* Its sender has to go. */
+static int bwk_msg_refuse(struct bwk_sock *bs, const struct bwk_peer *peer)
+{
+	bwk_port_lock(bs->port);
+	bwk_queue_lose(bs, peer);
+	bwk_port_run(bs->port);
+	bwk_port_unlock(bs->port);
+	return -ECANCELED;
 }
 
 /* Does the next message come in its place? Its sender has taken it back; or is a stranger, who has
@@ -307,6 +331,8 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 	do {
 		if (READ_ONCE(bs->info_wanted) && bwk_msg_take_event(bs, m, error))
 			return NULL;
+		if (!skb_queue_empty_lockless(&bs->apart_lost))
+			bwk_apart_drop_lost(bs);
 		if (flags & MSG_PEEK) {
 			if (!list_empty(&bs->apart))
 				bwk_apart_show(bs);
@@ -328,6 +354,8 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 		if (*error || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN))
 			return NULL;
 		*error = bwk_sock_wait_busy(sk, bwk_msg_decided, timeout);
+		if (!*error && fatal_signal_pending(current)) /* other threads may take all */
+			*error = -EINTR;
 	} while (!*error);
 	return NULL;
 }
@@ -351,6 +379,8 @@ static void bwk_msg_settle(struct bwk_sock *bs, struct sk_buff *skb, int error)
 		bwk_apart_leave(bs, skb);
 	else if (!list_empty(&bs->apart) && !READ_ONCE(bs->info_wanted))
 		bwk_apart_step(bs);
+	else if (!list_empty(&bs->apart)) /* asked for meanwhile: a line may be due now */
+		bwk_apart_tell(bs);
 	bwk_queue_free(skb);
 	bwk_queue_relieve(bs);
 }
@@ -372,6 +402,8 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 		if (!skb)
 			return error;
 		error = bwk_msg_deliver(bs, skb, m, len, flags, &timeout);
+		if (unlikely(bwk_msg_is_hopeless(bs, bwk_cb(skb), error)))
+			error = bwk_msg_refuse(bs, bwk_cb(skb)->peer);
 		passes = error < 0 && bwk_msg_passes(bs, bwk_cb(skb)->peer, error);
 		if (flags & MSG_PEEK)
 			bwk_queue_free(skb);

@@ -56,7 +56,8 @@ struct bwk_peer {
 	bool answered; /* it was told that there is no connection: once is enough */
 	bool lined;    /* its messages wait apart; written with that queue's lock held */
 	struct sk_buff_head line; /* these: apart.c. Locked by its socket's receive queue's lock, */
-	struct list_head turn;	  /* as its place in sock.apart */
+	struct list_head turn;	  /* as its place in sock.apart, */
+	u32 line_bytes;		  /* and its bytes */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */

@@ -111,8 +111,7 @@ int bwk_queue_own(struct sock *sk, struct sk_buff *skb)
 	return 1;
 }
 
-/* A message is lost. */
-static noinline bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *peer)
+bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
 	atomic_inc(&bs->sk.sk_drops);
 	this_cpu_inc(bs->port->node->count->unqueued);
@@ -126,12 +125,14 @@ static noinline bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *
 
 /* May this message be queued? If not, it is lost. Strangers may fill half of what is beyond
  * SO_RCVBUF, so that it is they who have to go. */
-static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
+static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer, bool announced)
 {
 	u64 most = bwk_reliable(bs->protocol) ? READ_ONCE(bs->port->node->set.memory_max) : 0;
 	bool stranger = bwk_peer_is_stranger(peer);
 
-	return bwk_queue_has_room(&bs->sk, stranger ? most / 2 : most, stranger) ||
+	return (bwk_queue_has_room(&bs->sk, stranger ? most / 2 : most, stranger) &&
+		(!stranger || !bwk_apart_may(bs, peer, announced) ||
+		 bwk_apart_has_room(bs, peer, most / 4))) ||
 	       bwk_queue_lose(bs, peer);
 }
 
@@ -142,7 +143,7 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	struct bwk_cb *cb;
 	int press;
 
-	if (!bwk_queue_admits(bs, peer))
+	if (!bwk_queue_admits(bs, peer, ev->code & BW_CODE_ENVELOPE))
 		return false;
 	/* A frame with several messages is queued several times. */
 	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
@@ -181,7 +182,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	refcount_inc(&peer->refs);
 	cb->peer = peer;
 	smp_wmb(); /* pairs with bwk_conn_first(), which does not take the queue's lock */
-	if (!bwk_apart_may(bs, peer, cb) || !bwk_apart_add(bs, peer, skb))
+	if (!bwk_apart_may(bs, peer, cb->event == BEOWIRE_ENVELOPE) ||
+	    !bwk_apart_add(bs, peer, skb))
 		skb_queue_tail(&sk->sk_receive_queue, skb);
 	bwk_sock_readable(sk);
 	return true;

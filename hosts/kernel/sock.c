@@ -245,6 +245,7 @@ bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
 	INIT_LIST_HEAD(&bs->downs);
 	INIT_LIST_HEAD(&bs->accept);
 	INIT_LIST_HEAD(&bs->apart);
+	__skb_queue_head_init(&bs->apart_lost);
 	bwk_fetch_init(bs);
 	return bs->counted;
 }

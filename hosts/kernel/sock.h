@@ -55,9 +55,11 @@ struct bwk_sock {
 	unsigned long ahead; /* a bit for each enum bwk_ahead of which one is fetched ahead */
 	struct bwk_buf *fetching[BWK_AHEADS]; /* its buffer, until that has ended; port's lock */
 	struct delayed_work look;	      /* whether one stands still */
-	struct list_head apart;	     /* lines of peers: apart.c; the receive queue's lock */
-	struct sk_buff *apart_ahead; /* the first of a line, fetched ahead; the same lock */
-	u64 waited_ns;		     /* lately, if adaptive */
+	struct list_head apart;		/* lines of peers: apart.c; the receive queue's lock */
+	struct sk_buff *apart_ahead;	/* the first of a line, fetched ahead; the same lock */
+	struct sk_buff_head apart_lost; /* lines that have made way; the same lock */
+	u64 apart_bytes;		/* of socket buffers in lines; the same lock */
+	u64 waited_ns;			/* lately, if adaptive */
 	struct bwk_spares spares;
 	struct hlist_head bufs; /* buffers that the engine has; port's lock */
 	struct rb_root cookies; /* of them, those that bwk_msg_cancel() is to find; port's lock */
@@ -268,19 +270,26 @@ static inline bool bwk_queue_ready(const struct sock *sk)
 void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb);
 void bwk_queue_free(struct sk_buff *skb);
 void bwk_queue_drop_all(struct bwk_sock *bs);
+/* A message of this peer is lost, which has to go if its messages are not to be. Port's lock held.
+ * False. */
+bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *peer);
 
 /* apart.c: long messages of strangers, and what comes behind them. ADD: port's lock held. False:
  * the message is to be queued, as all others. */
 bool bwk_apart_add(struct bwk_sock *bs, struct bwk_peer *peer, struct sk_buff *skb);
 /* May it have to wait there? */
 static inline bool bwk_apart_may(const struct bwk_sock *bs, const struct bwk_peer *peer,
-				 const struct bwk_cb *cb)
+				 bool announced)
 {
-	return unlikely(cb->event == BEOWIRE_ENVELOPE || READ_ONCE(peer->lined)) &&
-	       bs->sk.sk_type == SOCK_RDM &&
+	return unlikely(announced || READ_ONCE(peer->lined)) && bs->sk.sk_type == SOCK_RDM &&
 	       (READ_ONCE(peer->lined) || !READ_ONCE(bs->info_wanted));
 }
 
+/* May one more message of this peer wait there, where so many bytes may? Another peer may have been
+ * left for it. Port's lock held. */
+bool bwk_apart_has_room(struct bwk_sock *bs, const struct bwk_peer *peer, u64 most);
+/* What was lost so goes. Process context. */
+void bwk_apart_drop_lost(struct bwk_sock *bs);
 /* The first message that has arrived, or if there is none that of a line whose turn it is; cb.apart
  * says which. NULL: neither. It is freed after LEAVE, or goes back. Process context. */
 struct sk_buff *bwk_apart_take(struct bwk_sock *bs);
@@ -288,7 +297,15 @@ struct sk_buff *bwk_apart_take(struct bwk_sock *bs);
 void bwk_apart_leave(struct bwk_sock *bs, struct sk_buff *skb);
 /* It is to be taken again, or queued once it is fetched ahead, if that has begun. */
 void bwk_apart_put_back(struct bwk_sock *bs, struct sk_buff *skb);
-/* Where nothing is queued the first message of a line is, for a look at it. */
+/* Other threads may wait for what is first now, or for a peer's end. */
+void bwk_apart_tell(struct bwk_sock *bs);
+/* Is nothing of any other peer there? No lock. */
+static inline bool bwk_apart_alone(const struct bwk_sock *bs)
+{
+	return skb_queue_empty_lockless(&bs->sk.sk_receive_queue) && list_empty(&bs->apart);
+}
+
+/* Where nothing is queued, and a line has its turn, its first message is: for a look at it. */
 void bwk_apart_show(struct bwk_sock *bs);
 /* Is there a message that a call could give, or begin to fetch ahead? Any context. */
 bool bwk_apart_ready(struct bwk_sock *bs);

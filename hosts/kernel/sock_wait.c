@@ -154,8 +154,7 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *t
 /* Is it done, or does it make way for what has arrived? */
 static bool bwk_sock_settled(const struct bwk_sock *bs, const struct bwk_buf *b)
 {
-	return smp_load_acquire(&b->done) ||
-	       (b->yields && !skb_queue_empty_lockless(&bs->sk.sk_receive_queue));
+	return smp_load_acquire(&b->done) || (b->yields && !bwk_apart_alone(bs));
 }
 
 int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout)

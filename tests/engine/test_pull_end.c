@@ -127,6 +127,32 @@ static void cancel__then_the_peer_goes(void **state)
 	assert_int_equal(engine(B)->pulls.in_use, 0);
 }
 
+/* Pulls that are given up, one after the other. */
+static void cancel_many(uint64_t key, uint32_t many)
+{
+	for (uint32_t i = 0; i < many; i++)
+		assert_int_equal(cancel(B, pull(B, A, key, 2, 0, 100, 0)), 0);
+}
+
+/* A record of each stays until it is answered: who answers none is given up in the end. */
+static void cancel__of_more_than_a_peer_may_leave_unanswered(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	cancel_many(key, BW_OWED_MAX);
+	assert_int_equal(peer(B, A)->owed, BW_OWED_MAX);
+	run(500 * BW_MS);
+	assert_int_equal(peer(B, A)->owed, 0);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+	cancel_many(key, BW_OWED_MAX);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	cancel_many(key, 1);
+	assert_int_equal(events_with("B PEER_DOWN A ETIMEDOUT"), 1);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+}
+
 static void cancel__id_is_not_that_of_a_later_pull(void **state)
 {
 	uint64_t key, id, next;
@@ -255,6 +281,7 @@ int pull_end_tests(void)
 		TEST(cancel__before_the_request_left),
 		TEST(cancel__of_a_pull_that_is_then_refused),
 		TEST(cancel__then_the_peer_goes),
+		TEST(cancel__of_more_than_a_peer_may_leave_unanswered),
 		TEST(cancel__id_is_not_that_of_a_later_pull),
 		TEST(retract__of_an_idle_region),
 		TEST(retract__during_service),

@@ -14,10 +14,13 @@
 #include "kheld.h"
 #include "kuser.h"
 
-#define LONG   (12 * MIB)
-#define PLACES (LONG / 4096 * sizeof(void *)) /* what tells which pages there are */
-#define COSTS  512			      /* bytes that describe a buffer, at most */
-#define FRAME  (3 * 4096)		      /* in whole pages, at most */
+#define NODE "/proc/net/beowire/node"
+
+#define LONG	(12 * MIB)
+#define SHORTER (100 * KIB)
+#define PLACES	(LONG / 4096 * sizeof(void *)) /* what tells which pages there are */
+#define COSTS	512			       /* bytes that describe a buffer, at most */
+#define FRAME	(3 * 4096)		       /* in whole pages, at most */
 
 static uint8_t announced[LONG], had[LONG];
 /* It stays open: what a closed one was charged would stay charged to the account that it shares
@@ -269,6 +272,251 @@ static void test_what_was_looked_at_comes_next(void **state)
 	end_announcing(&r, &p);
 }
 
+/* Another stranger of a's, heard over the relay. */
+static int stranger_of(const struct kt_pair *p)
+{
+	struct sockaddr_beowire to = kt_relayed(&p->at_b);
+	int fd = kt_bound("a", SOCK_RDM, 0);
+
+	assert_int_equal(kt_connect(fd, &to), 0);
+	return fd;
+}
+
+static void announce(int fd, uint32_t seed)
+{
+	kt_fill(announced, SHORTER, seed);
+	assert_int_equal(send(fd, announced, SHORTER, MSG_DONTWAIT), SHORTER);
+}
+
+static void expect_shorter(int fd, int flags, uint32_t seed)
+{
+	memset(had, 0, SHORTER);
+	assert_int_equal(recv(fd, had, SHORTER, flags), SHORTER);
+	assert_true(kt_filled(had, SHORTER, seed));
+}
+
+/* A call that has begun to fetch what one stranger has announced, straight into the program's
+ * pages, makes way for another's line as for what is queued. */
+static void test_silent_strangers_hold_up_no_others(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = announcement(&r, SOCK_RDM, 13);
+	int other = other_of(&p);
+	uint64_t pinned = kt_parameter("pinned_pages");
+	struct kt_thread t;
+
+	kt_start(&t, receive_long, &p.b);
+	kt_until(kt_parameter("pinned_pages") > pinned);
+	announce(other, 14);
+	assert_int_equal(kt_join(&t), SHORTER);
+	assert_true(kt_filled(had, SHORTER, 14));
+	r.wanted = HURT_NOTHING;
+	expect_long(&p, 0, 13);
+	close(other);
+	end_announcing(&r, &p);
+}
+
+/* The end of a peer is told, and no call waits for it in vain, though one stranger's message is
+ * being fetched and another's waits. */
+static void test_an_end_beside_what_was_announced(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = announcement(&r, SOCK_RDM, 15);
+	int silent = stranger_of(&p), friend = kt_bound("a", SOCK_RDM, 0);
+	struct sockaddr_beowire to = kt_at(friend);
+	struct beowire_info info;
+	char name[64], byte;
+
+	kt_refused(recv(p.b, &byte, 1, MSG_DONTWAIT), EAGAIN);
+	announce(silent, 16);
+	kt_until(kt_counters(p.b).rx_messages >= 3);
+	assert_int_equal(kt_send_to(p.b, "m", 1, &to), 1);
+	expect_byte(friend, 0, 'm');
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	close(friend);
+	assert_int_equal(kt_recv_info(p.b, name, sizeof(name), &info, MSG_DONTWAIT), 0);
+	assert_int_equal(info.event, BEOWIRE_ENVELOPE);
+	assert_true(info.key);
+	assert_int_equal(kt_recv_info(p.b, name, sizeof(name), &info, 0), 0);
+	assert_int_equal(info.event, BEOWIRE_DOWN);
+	r.wanted = HURT_NOTHING;
+	close(silent);
+	end_announcing(&r, &p);
+}
+
+/* Of a message that was fetched ahead nothing is told that is the kernel's own. */
+static void test_nothing_is_told_of_the_buffer(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = announcement(&r, SOCK_RDM, 17);
+	struct beowire_info info;
+	char byte;
+
+	kt_refused(recv(p.b, &byte, 1, MSG_DONTWAIT), EAGAIN);
+	r.wanted = HURT_NOTHING;
+	kt_until(kt_events(p.b, POLLIN));
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(kt_recv_info(p.b, had, LONG, &info, 0), 0);
+	assert_int_equal(info.event, BEOWIRE_MESSAGE);
+	assert_int_equal(info.len, LONG);
+	assert_int_equal(info.key, 0);
+	end_announcing(&r, &p);
+}
+
+/* What is announced has no bytes, and no answer comes to a question for them. */
+static void make_empty(struct kt_frame *f, long wanted)
+{
+	uint8_t *part = kt_part(f, BW_PART_MESSAGE, BW_CODE_ENVELOPE);
+	const uint64_t len = 0;
+
+	if (part && wanted)
+		memcpy(part + sizeof(struct bw_part_msg) + offsetof(struct bw_envelope, len), &len,
+		       sizeof(len));
+	if (wanted && kt_part(f, BW_PART_PULL_ERROR, 0))
+		f->len = 0;
+}
+
+static void test_nothing_is_announced(void **state)
+{
+	struct sockaddr_beowire to;
+	struct kt_relay r;
+	struct kt_pair p;
+
+	kt_relay_begin(&r, make_empty);
+	p.a = kt_open("a", SOCK_RDM);
+	p.b = kt_bound("b", SOCK_RDM, 0);
+	p.at_b = kt_at(p.b);
+	to = kt_relayed(&p.at_b);
+	kt_option(p.a, BEOWIRE_CHECKSUM, 0); /* so that payloads may be changed */
+	r.wanted = true;
+	assert_int_equal(kt_connect(p.a, &to), 0);
+	announce(p.a, 18);
+	kt_until(kt_events(p.b, POLLIN));
+	assert_int_equal(recv(p.b, had, SHORTER, MSG_DONTWAIT), 0);
+	kt_close(&p);
+	kt_relay_end(&r);
+}
+
+/* Its sender may still have as many bytes as it had. */
+static void announce_too_long(const struct kt_pair *p)
+{
+	kt_settings("memory_max", "67108864");
+	kt_fill(announced, LONG, 19);
+	assert_int_equal(send(p->a, announced, LONG, MSG_DONTWAIT), LONG);
+	kt_settings("memory_max", "1048576");
+}
+
+/* One that is too long to be fetched ahead is there for a call that waits, while nobody else has
+ * anything. Others do not wait for it, and calls that do not wait are not kept busy by it. */
+static void test_too_long_to_be_fetched_ahead(void **state)
+{
+	for (int flags = 0; flags <= MSG_DONTWAIT; flags += MSG_DONTWAIT) {
+		struct kt_relay r;
+		struct kt_pair p = announcing_pair(&r, SOCK_RDM);
+		int other = other_of(&p);
+		struct pollfd poller = {.fd = p.b, .events = POLLIN};
+		uint64_t lost;
+		char byte;
+
+		announce_too_long(&p);
+		expect_long(&p, 0, 19);
+		lost = kt_number("b", NODE, "unqueued");
+		announce_too_long(&p);
+		kt_until(kt_events(p.b, POLLIN));
+		if (!flags) {
+			announce(other, 20);
+			kt_until(kt_counters(p.b).rx_messages >= 3);
+			expect_shorter(p.b, 0, 20);
+		}
+		kt_refused(recv(p.b, &byte, 1, MSG_DONTWAIT), EAGAIN);
+		assert_int_equal(poll(&poller, 1, 0), 0);
+		assert_int_equal(kt_number("b", NODE, "unqueued"), lost + 1);
+		kt_until(kt_events(p.a, POLLERR) & POLLERR);
+		assert_int_equal(kt_error(p.a), ECONNRESET);
+		kt_settings("memory_max", "67108864");
+		close(other);
+		end_announcing(&r, &p);
+	}
+}
+
+static bool was_left(int fd)
+{
+	struct pollfd poller = {.fd = fd};
+
+	return poll(&poller, 1, 0) == 1 && poller.revents & POLLERR;
+}
+
+/* The stranger's line becomes so much longer; false: it was left. */
+static bool lengthen(const struct kt_pair *p, int fd, uint64_t bytes)
+{
+	enum { SOME = 8 };
+	uint64_t begin = kt_charged(p->b), before;
+
+	for (int i = 0; i < 1000 && kt_charged(p->b) < begin + bytes; i++) {
+		before = kt_counters(p->b).rx_messages;
+		for (int k = 0; k < SOME && !was_left(fd); k++)
+			assert_int_equal(send(fd, "x", 1, 0), 1);
+		kt_until(kt_counters(p->b).rx_messages >= before + SOME || was_left(fd));
+		if (was_left(fd))
+			return false;
+	}
+	return true;
+}
+
+/* What is behind it is bounded for each stranger, */
+static void test_what_is_behind_an_announcement(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = announcing_pair(&r, SOCK_RDM);
+	int other = other_of(&p);
+	char byte;
+
+	kt_settings("memory_max", "1048576");
+	r.wanted = HURT_PULLED;
+	announce(p.a, 21);
+	assert_false(lengthen(&p, p.a, MIB / 2));
+	assert_in_range(kt_charged(p.b), MIB / 16, MIB / 8 + 64 * KIB);
+	assert_int_equal(send(other, "m", 1, 0), 1);
+	expect_byte(p.b, 0, 'm');
+	while (recv(p.b, &byte, 1, MSG_DONTWAIT) == 1)
+		assert_int_equal(byte, 'x');
+	kt_settings("memory_max", "67108864");
+	close(other);
+	end_announcing(&r, &p);
+}
+
+/* and for all: another one finds room. */
+static void test_lines_make_way(void **state)
+{
+	enum { SILENT = 4 };
+	struct kt_relay r;
+	struct kt_pair p = announcing_pair(&r, SOCK_RDM);
+	uint64_t lost = kt_number("b", NODE, "unqueued");
+	int other = other_of(&p), silent[SILENT], left = 0;
+
+	kt_settings("memory_max", "1048576");
+	r.wanted = HURT_PULLED;
+	for (int i = 0; i < SILENT; i++) {
+		silent[i] = stranger_of(&p);
+		announce(silent[i], 22);
+		assert_true(lengthen(&p, silent[i], 80 * KIB));
+	}
+	announce(other, 23);
+	do {
+		memset(had, 0, SHORTER);
+	} while (recv(p.b, had, SHORTER, 0) == 1);
+	assert_true(kt_filled(had, SHORTER, 23));
+	for (int i = 0; i < SILENT; i++) {
+		left += was_left(silent[i]);
+		close(silent[i]);
+	}
+	assert_in_range(left, 1, SILENT - 1);
+	assert_int_equal(kt_number("b", NODE, "unqueued"), lost + (uint64_t)left);
+	kt_settings("memory_max", "67108864");
+	close(other);
+	end_announcing(&r, &p);
+}
+
 /* ---- what is given up, and begun anew ---- */
 
 /* Who waits meanwhile has the message all the same, when it comes. */
@@ -329,6 +577,13 @@ int main(void)
 		kt_counting_test(test_strangers_take_turns),
 		kt_counting_test(test_strangers_beside_others),
 		kt_counting_test(test_what_was_looked_at_comes_next),
+		kt_counting_test(test_silent_strangers_hold_up_no_others),
+		kt_counting_test(test_an_end_beside_what_was_announced),
+		kt_counting_test(test_nothing_is_told_of_the_buffer),
+		kt_counting_test(test_nothing_is_announced),
+		kt_counting_test(test_too_long_to_be_fetched_ahead),
+		kt_counting_test(test_what_is_behind_an_announcement),
+		kt_counting_test(test_lines_make_way),
 		kt_counting_test(test_waiting_for_what_was_given_up),
 		kt_counting_test(test_the_rest_of_a_stream_that_was_given_up),
 		kt_counting_test(test_what_a_stranger_announced), /* ports linger after it */

@@ -151,21 +151,22 @@ struct task_struct {
 	bool signal; /* it has one, and sleeps no longer */
 };
 __attribute__((weak)) struct task_struct fake_task;
-#define current		       (&fake_task)
-#define current_user()	       (&fake_task.user)
-#define get_current_cred()     (fake_task.cred.user = &fake_task.user, &fake_task.cred)
-#define put_cred(c)	       ((void)(c))
-#define capable(what)	       false
-#define RLIMIT_MEMLOCK	       0
-#define CAP_IPC_LOCK	       14
-#define PF_EXITING	       4
-#define signal_pending(task)   ((task)->signal)
-#define send_sig(n, task, how) ((void)(task))
-#define need_resched()	       false
-#define single_task_running()  true
-#define cpu_relax()	       ((void)0)
-#define yield()		       ((void)0)
-#define msleep(ms)	       usleep_range((ms)*1000ul, (ms)*1000ul)
+#define current			   (&fake_task)
+#define current_user()		   (&fake_task.user)
+#define get_current_cred()	   (fake_task.cred.user = &fake_task.user, &fake_task.cred)
+#define put_cred(c)		   ((void)(c))
+#define capable(what)		   false
+#define RLIMIT_MEMLOCK		   0
+#define CAP_IPC_LOCK		   14
+#define PF_EXITING		   4
+#define signal_pending(task)	   ((task)->signal)
+#define fatal_signal_pending(task) ((task)->signal)
+#define send_sig(n, task, how)	   ((void)(task))
+#define need_resched()		   false
+#define single_task_running()	   true
+#define cpu_relax()		   ((void)0)
+#define yield()			   ((void)0)
+#define msleep(ms)		   usleep_range((ms)*1000ul, (ms)*1000ul)
 #ifndef SIGPIPE
 #define SIGPIPE 13
 #endif

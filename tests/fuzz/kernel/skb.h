@@ -258,5 +258,6 @@ void skb_queue_purge(struct sk_buff_head *queue);
 void __skb_queue_head(struct sk_buff_head *queue, struct sk_buff *skb);
 void __skb_queue_tail(struct sk_buff_head *queue, struct sk_buff *skb);
 struct sk_buff *__skb_dequeue(struct sk_buff_head *queue);
+void skb_queue_splice_tail_init(struct sk_buff_head *from, struct sk_buff_head *to);
 
 #endif

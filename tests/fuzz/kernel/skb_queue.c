@@ -38,6 +38,14 @@ struct sk_buff *__skb_dequeue(struct sk_buff_head *queue)
 	return skb;
 }
 
+void skb_queue_splice_tail_init(struct sk_buff_head *from, struct sk_buff_head *to)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(from)))
+		__skb_queue_tail(to, skb);
+}
+
 void skb_queue_head(struct sk_buff_head *queue, struct sk_buff *skb)
 {
 	spin_lock_bh(&queue->lock);
