@@ -33,9 +33,9 @@
 #define BW_SHARE_MIN	   (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	   4096			 /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	   1024			 /* flows that the messages of one peer may open */
-#define BW_ASKED_MAX	   16384 /* pulls of one peer served or answered at a time */
-#define BW_OWED_MAX	   1024	 /* pulls given up of one peer that it may still answer */
-#define BW_LEAVES	   64	 /* peers left by BYE that are remembered */
+#define BW_ASKED_MAX	   16384	/* pulls of one peer served or answered at a time */
+#define BW_OWED_MAX	   BW_ASKED_MAX /* pulls given up that one peer has yet to answer */
+#define BW_LEAVES	   64		/* peers left by BYE that are remembered */
 #define BW_BYES		   3 /* times that a closing engine says what it has received, and BYE */
 /* After BYE, for what acknowledges packets of other paths: it left before, and may be read later.
  * Less than the time for which a closing engine answers. */

@@ -218,7 +218,7 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	u64 id;
 	int error;
 
-	if (!cb->len && cb->apart) { /* whether he answers is nothing to wait for */
+	if (!cb->len && bs->sk.sk_type == SOCK_RDM) { /* no answer is worth waiting for */
 		bwk_fetch_give_up(bs->port, from.handle, from.key);
 		WRITE_ONCE(cb->event, BEOWIRE_MESSAGE);
 		return 0;

@@ -218,6 +218,12 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 	return true;
 }
 
+/* Is it more than is fetched ahead? */
+static bool bwk_msg_is_too_long(const struct bwk_sock *bs, const struct bwk_cb *cb)
+{
+	return cb->event == BEOWIRE_ENVELOPE && cb->len > READ_ONCE(bs->port->node->set.memory_max);
+}
+
 /* The bytes of a long message. -EAGAIN, a signal's errno, -ENOMEM, -ENOBUFS: not now, another call
  * may have it; -EBUSY: nor this one, before it has given what others have sent. */
 static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
@@ -234,7 +240,8 @@ static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 		if ((nonblock || (from.yields && !bwk_apart_alone(bs))) &&
 		    cb->event == BEOWIRE_ENVELOPE) {
 			error = bwk_fetch_ahead(bs, skb);
-			if (error == -EAGAIN && !nonblock) /* another thread was faster */
+			/* Another thread was faster; or it never will be. */
+			if (!nonblock && (error == -EAGAIN || bwk_msg_is_too_long(bs, cb)))
 				return -EBUSY;
 			if (error || cb->event == BEOWIRE_MESSAGE)
 				return error;
@@ -257,12 +264,12 @@ static bool bwk_msg_stays(int error)
 }
 
 /* A stranger's message that is too long to be fetched ahead, and cannot be fetched otherwise as
- * others send, or as the call does not wait: no call would ever have it. */
-static bool bwk_msg_is_hopeless(struct bwk_sock *bs, const struct bwk_cb *cb, int error)
+ * others send, or as the call does not wait: no such call would ever have it. */
+static bool bwk_msg_is_hopeless(const struct bwk_sock *bs, const struct bwk_cb *cb, int error,
+				bool nonblock)
 {
-	return (error == -EBUSY || error == -ENOBUFS) && cb->apart &&
-	       cb->event == BEOWIRE_ENVELOPE && bwk_peer_is_stranger(cb->peer) &&
-	       cb->len > READ_ONCE(bs->port->node->set.memory_max);
+	return (error == -EBUSY || (error == -ENOBUFS && nonblock)) && bs->sk.sk_type == SOCK_RDM &&
+	       bwk_peer_is_stranger(cb->peer) && bwk_msg_is_too_long(bs, cb);
 }
 
 /* Its sender has to go. */
@@ -402,7 +409,7 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 		if (!skb)
 			return error;
 		error = bwk_msg_deliver(bs, skb, m, len, flags, &timeout);
-		if (unlikely(bwk_msg_is_hopeless(bs, bwk_cb(skb), error)))
+		if (unlikely(bwk_msg_is_hopeless(bs, bwk_cb(skb), error, flags & MSG_DONTWAIT)))
 			error = bwk_msg_refuse(bs, bwk_cb(skb)->peer);
 		passes = error < 0 && bwk_msg_passes(bs, bwk_cb(skb)->peer, error);
 		if (flags & MSG_PEEK)

@@ -143,6 +143,9 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	struct bwk_cb *cb;
 	int press;
 
+	if (unlikely(ev->code & BW_CODE_ENVELOPE) && bs->to.sbw_port &&
+	    bwk_peer_was_at(peer, &bs->to))
+		bwk_peer_tell(peer); /* the socket is connected to it: it is no stranger */
 	if (!bwk_queue_admits(bs, peer, ev->code & BW_CODE_ENVELOPE))
 		return false;
 	/* A frame with several messages is queued several times. */

@@ -439,6 +439,28 @@ static void test_too_long_to_be_fetched_ahead(void **state)
 	}
 }
 
+/* Of a peer that the socket is connected to it is kept. */
+static void test_too_long_of_whom_it_is_connected_to(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = announcing_pair(&r, SOCK_RDM), q = p;
+	struct sockaddr_beowire to;
+	int bytes = LONG + 4096;
+	char byte;
+
+	q.a = other_of(&p);
+	to = kt_at(q.a);
+	assert_int_equal(kt_connect(p.b, &to), 0);
+	assert_int_equal(setsockopt(q.a, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)), 0);
+	announce_too_long(&q);
+	kt_until(kt_events(p.b, POLLIN));
+	kt_refused(recv(p.b, &byte, 1, MSG_DONTWAIT), ENOBUFS);
+	expect_long(&p, 0, 19);
+	kt_settings("memory_max", "67108864");
+	close(q.a);
+	end_announcing(&r, &p);
+}
+
 static bool was_left(int fd)
 {
 	struct pollfd poller = {.fd = fd};
@@ -582,6 +604,7 @@ int main(void)
 		kt_counting_test(test_nothing_is_told_of_the_buffer),
 		kt_counting_test(test_nothing_is_announced),
 		kt_counting_test(test_too_long_to_be_fetched_ahead),
+		kt_counting_test(test_too_long_of_whom_it_is_connected_to),
 		kt_counting_test(test_what_is_behind_an_announcement),
 		kt_counting_test(test_lines_make_way),
 		kt_counting_test(test_waiting_for_what_was_given_up),
