@@ -117,12 +117,25 @@ static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 
 /* ---- sending ---- */
 
+/* The peer's end, and why, may wait to be taken: that tells more than the call does. */
+static int bw_kernel_ended_already(struct bw_kernel *k)
+{
+	struct pollfd poller = {.fd = k->fd, .events = POLLIN};
+
+	if (poll(&poller, 1, 0) != 1 || !(poller.revents & POLLIN))
+		return -ENOTCONN;
+	k->more = true;
+	return -EAGAIN;
+}
+
 /* What a failed call means: what there is no room for now waits for room. */
 static int bw_kernel_error(struct bw_ep *ep)
 {
 	struct bw_kernel *k = ep->kernel;
 
 	switch (errno) {
+	case ENOTCONN:
+		return bw_kernel_ended_already(k);
 	case EAGAIN:
 		k->full = true;
 		return -EAGAIN;
