@@ -95,7 +95,7 @@ struct bwk_buf {
 	struct bwk_region *read_for; /* that it was given for; NULL once that is gone */
 	bool ahead;		     /* PULL: nobody waits; the socket becomes readable */
 	u8 slot;		     /* then: enum bwk_ahead */
-	bool yields;		     /* PULL: who waits for it stops once something is queued */
+	bool yields;		     /* PULL: who waits for it stops once anything else is there */
 	bool stale;		     /* such a one that was given up: its pages are gone */
 	struct page **pages;
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */

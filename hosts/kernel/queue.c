@@ -117,7 +117,6 @@ bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *peer)
 	this_cpu_inc(bs->port->node->count->unqueued);
 	if (!bwk_reliable(bs->protocol))
 		return false;
-	bwk_user_limited();
 	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
 	bwk_peer_leave(bs->port, peer);
 	return false;
@@ -130,10 +129,13 @@ static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer, b
 	u64 most = bwk_reliable(bs->protocol) ? READ_ONCE(bs->port->node->set.memory_max) : 0;
 	bool stranger = bwk_peer_is_stranger(peer);
 
-	return (bwk_queue_has_room(&bs->sk, stranger ? most / 2 : most, stranger) &&
-		(!stranger || !bwk_apart_may(bs, peer, announced) ||
-		 bwk_apart_has_room(bs, peer, most / 4))) ||
-	       bwk_queue_lose(bs, peer);
+	if (!bwk_queue_has_room(&bs->sk, stranger ? most / 2 : most, stranger)) {
+		if (most)
+			bwk_user_limited();
+		return bwk_queue_lose(bs, peer);
+	}
+	return !stranger || !bwk_apart_may(bs, peer, announced) ||
+	       bwk_apart_has_room(bs, peer, most / 4) || bwk_queue_lose(bs, peer);
 }
 
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,

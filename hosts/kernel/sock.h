@@ -214,7 +214,7 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
 int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out);
 
 /* Sleep until a buffer is done: 0. Else, while it is still under way, -EAGAIN or a signal's errno,
- * as of bwk_sock_wait(); -EBUSY: it yields, and something is queued. */
+ * as of bwk_sock_wait(); -EBUSY: it yields, and something is queued or waits in a line. */
 int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout);
 /* Take back by `op` what is awaited. True: it is done; else whoever hears of its end frees it.
  * Port's lock held for STOP_LOCKED. */
@@ -348,7 +348,7 @@ struct bwk_source {
 	u32 handle; /* of the peer */
 	u64 key, off;
 	bool last;   /* the sender's buffer is free afterwards */
-	bool yields; /* what others have sent goes first: -EBUSY */
+	bool yields; /* what others have sent or announced goes first: -EBUSY */
 	bool memory; /* it is registered memory of the peer's */
 };
 

@@ -5,8 +5,9 @@
  * descriptors. They close what the other thread is at, pass descriptors to processes of the other
  * node and of other users, fork, and become other programs with all that is open; where the kernel
  * can, it has no memory for them now and then, nor for frames that arrive. By turns their nodes
- * have a key, and encrypt. Whatever they do, the kernel complains of nothing, nothing stays pinned,
- * and others are served.
+ * have a key, and encrypt. Some of what node a sends to b goes by a relay, which now and then keeps
+ * what was announced, or a part of it. Whatever they do, the kernel complains of nothing, nothing
+ * stays pinned, and others are served.
  *
  *	test_random [SECONDS SEED]
  */
@@ -16,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,19 +33,29 @@
 #include <unistd.h>
 
 #include "beowire_server.h"
+#include "kheld.h"
 #include "kuser.h"
 
-#define PROCESSES 6
-#define POOL	  24
-#define PORTS	  12 /* few, so that processes meet */
-#define MEMORY	  (1u << 18)
-#define STORM	  16 /* new processes until memory begins to fail everywhere, or no more */
+#define PROCESSES   6
+#define POOL	    24
+#define PORTS	    12 /* few, so that processes meet */
+#define MEMORY	    (1u << 18)
+#define LONG_ENOUGH 600 /* seconds in which each thing was done, on any machine */
+#define STORM	    16	/* new processes until memory begins to fail everywhere, or no more */
 
 static unsigned long seconds = 4;
 static uint64_t seed = 1;
 
-static uint8_t mac[2][6]; /* of the nodes a and b */
+static uint8_t mac[2][6];		     /* of the nodes a and b */
+static struct sockaddr_beowire by_relay;     /* node b, for node a; without a port */
+static volatile unsigned long relayed, kept; /* frames of the relay, and those it kept */
 static _Alignas(4096) uint8_t memory[MEMORY + 4096];
+
+/* Calls of all processes that did what they are for. What none has done says nothing. */
+enum done { SENT, SENT_LONG, RECEIVED, RECEIVED_LONG, CONNECTED, ACCEPTED, PULLED, CALLED, KINDS };
+static const char *const done_names[KINDS] = {"sent",	   "sent long", "received", "received long",
+					      "connected", "accepted",	"pulled",   "calls"};
+static _Atomic unsigned long nobodys[KINDS], *done = nobodys; /* shared by processes */
 
 static int fds[POOL]; /* of a process */
 static int post[2];   /* by which descriptors go from process to process */
@@ -66,10 +78,39 @@ static bool rarely(void)
 	return below(16) == 0;
 }
 
+/* Bytes of a message, which is announced if it is long; or a row's messages. */
+static void note(enum done kind, ssize_t result)
+{
+	if (result > 0)
+		atomic_fetch_add(&done[kind], 1);
+	if (result > 16384)
+		atomic_fetch_add(&done[kind + 1], 1);
+}
+
 /* Often one of a few, which the other thread is then at as well. */
 static int *any(void)
 {
-	return &fds[below(below(4) ? POOL : 2)];
+	int *fd = &fds[below(below(4) ? POOL : 2)];
+
+	for (int tries = 2; *fd < 0 && tries; tries--)
+		fd = &fds[below(POOL)];
+	return fd;
+}
+
+/* One of which there is something to take, if there is one; now and then any. */
+static int *readable(void)
+{
+	struct pollfd poller[POOL];
+	uint32_t first = below(POOL);
+
+	for (int i = 0; i < POOL; i++)
+		poller[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+	if (below(4) == 0 || poll(poller, POOL, 0) <= 0)
+		return any();
+	for (uint32_t i = 0; i < POOL; i++)
+		if (poller[(first + i) % POOL].revents & POLLIN)
+			return &fds[(first + i) % POOL];
+	return any();
 }
 
 /* A value of interest, or any. */
@@ -93,12 +134,38 @@ static void *pointer(void)
 	return rarely() ? (void *)(uintptr_t)value() : memory + below(2) * below(4096);
 }
 
-static struct sockaddr_beowire address(void)
+/* Most sockets of a port are of one type, so that those who meet speak the same. */
+static int type_of(uint16_t port)
 {
-	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE,
-				     .sbw_port = (uint16_t)(1 + below(PORTS))};
+	static const int types[] = {SOCK_RDM, SOCK_RDM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
 
-	memcpy(a.sbw_mac, mac[below(8) ? !self.node : self.node], 6);
+	return types[port % 5];
+}
+
+static uint16_t port_for(int fd)
+{
+	uint16_t port = (uint16_t)(1 + below(PORTS));
+	int type = -1;
+	socklen_t n = sizeof(type);
+
+	if (rarely() || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n))
+		return port;
+	while (type_of(port) != type && type >= SOCK_STREAM && type <= SOCK_SEQPACKET)
+		port = (uint16_t)(1 + below(PORTS));
+	return port;
+}
+
+/* Where this socket may find another one, or may be bound. */
+static struct sockaddr_beowire address(int fd)
+{
+	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE, .sbw_port = port_for(fd)};
+
+	if (self.node == 0 && below(3) == 0) {
+		memcpy(a.sbw_mac, by_relay.sbw_mac, 6);
+		a.sbw_ifindex = by_relay.sbw_ifindex;
+	} else {
+		memcpy(a.sbw_mac, mac[below(8) ? !self.node : self.node], 6);
+	}
 	if (rarely())
 		((uint8_t *)&a)[below(sizeof(a))] ^= (uint8_t)(1u << below(8));
 	return a;
@@ -113,8 +180,9 @@ static socklen_t address_length(void)
 
 static void do_socket(void)
 {
-	static const int types[] = {SOCK_RDM, SOCK_RDM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
-	int *fd = any();
+	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE,
+				     .sbw_port = (uint16_t)(1 + below(PORTS))};
+	int type = type_of(rarely() ? (uint16_t)below(5) : a.sbw_port), *fd = any();
 
 	close(*fd);
 	if (rarely() && getuid() == 0) {
@@ -124,36 +192,42 @@ static void do_socket(void)
 			self.node = !self.node;
 		close(there);
 	}
-	*fd = socket(AF_BEOWIRE, types[below(5)] | (rarely() ? 0 : SOCK_NONBLOCK),
+	*fd = socket(AF_BEOWIRE, type | (rarely() ? 0 : SOCK_NONBLOCK),
 		     rarely() ? (int)below(20) : 0);
+	if (rarely())
+		return;
+	bind(*fd, (struct sockaddr *)&a, sizeof(a));
+	if (below(2))
+		listen(*fd, (int)below(4));
 }
 
 static void do_name(void)
 {
-	struct sockaddr_beowire a = address();
+	int fd = *any();
+	struct sockaddr_beowire a = address(fd);
 	socklen_t n = address_length();
 
 	switch (below(5)) {
 	case 0:
 		memset(a.sbw_mac, 0, 6);
-		bind(*any(), (struct sockaddr *)&a, n);
+		bind(fd, (struct sockaddr *)&a, n);
 		break;
 	case 1:
 	case 2:
-		connect(*any(), (struct sockaddr *)&a, n);
+		note(CONNECTED, connect(fd, (struct sockaddr *)&a, n) == 0);
 		break;
 	case 3:
-		getsockname(*any(), (struct sockaddr *)&a, &n);
+		getsockname(fd, (struct sockaddr *)&a, &n);
 		break;
 	case 4:
-		getpeername(*any(), (struct sockaddr *)&a, &n);
+		getpeername(fd, (struct sockaddr *)&a, &n);
 		break;
 	}
 }
 
 static void do_connections(void)
 {
-	int *fd = any();
+	int *fd = any(), accepted;
 
 	switch (below(4)) {
 	case 0:
@@ -161,11 +235,16 @@ static void do_connections(void)
 		break;
 	case 1:
 	case 2:
+		accepted = accept4(*readable(), NULL, NULL, SOCK_NONBLOCK);
+		if (accepted < 0)
+			break;
+		note(ACCEPTED, 1);
 		close(*fd);
-		*fd = accept4(*any(), NULL, NULL, SOCK_NONBLOCK);
+		*fd = accepted;
 		break;
 	case 3:
-		shutdown(*any(), (int)below(4));
+		if (below(4) == 0)
+			shutdown(*any(), (int)below(4));
 		break;
 	}
 }
@@ -176,14 +255,15 @@ static int flags(void)
 				    MSG_WAITALL, MSG_OOB,   MSG_ERRQUEUE};
 	int f = (rarely() ? 0 : MSG_DONTWAIT) | MSG_NOSIGNAL; /* a timer ends what waits */
 
-	for (uint32_t i = below(3); i; i--)
+	for (uint32_t i = below(4) ? 0 : 1 + below(2); i; i--)
 		f |= known[below(6)];
 	return f;
 }
 
 static void do_send(void)
 {
-	struct sockaddr_beowire to = address();
+	int fd = *any();
+	struct sockaddr_beowire to = address(fd);
 	struct beowire_info info = {.cookie = below(2),
 				    .peer = below(4),
 				    .flags = (uint16_t)below(4),
@@ -193,17 +273,17 @@ static void do_send(void)
 
 	switch (below(6)) {
 	case 0:
-		send(*any(), pointer(), length(), flags());
+		note(SENT, send(fd, pointer(), length(), flags()));
 		break;
 	case 1:
-		sendto(*any(), pointer(), length(), flags(), (struct sockaddr *)&to,
-		       address_length());
+		note(SENT, sendto(fd, pointer(), length(), flags(), (struct sockaddr *)&to,
+				  address_length()));
 		break;
 	case 2:
-		kt_send_info(*any(), pointer(), length(), below(2) ? &to : NULL, &info, flags());
+		kt_send_info(fd, pointer(), length(), below(2) ? &to : NULL, &info, flags());
 		break;
 	case 3:
-		(void)!write(*any(), pointer(), length());
+		note(SENT, write(fd, pointer(), length()));
 		break;
 	default:
 		memset(row, 0, sizeof(row));
@@ -214,7 +294,7 @@ static void do_send(void)
 			row[i].msg_hdr.msg_name = below(2) ? &to : NULL;
 			row[i].msg_hdr.msg_namelen = below(2) ? sizeof(to) : 0;
 		}
-		sendmmsg(*any(), row, 4, (unsigned)flags());
+		sendmmsg(fd, row, 4, (unsigned)flags());
 	}
 }
 
@@ -227,16 +307,18 @@ static void do_receive(void)
 
 	switch (below(5)) {
 	case 0:
-		recv(*any(), pointer(), length(), flags());
+		note(RECEIVED, recv(*readable(), pointer(), length(), flags()));
 		break;
 	case 1:
-		recvfrom(*any(), pointer(), length(), flags(), (struct sockaddr *)&from, &n);
+		note(RECEIVED, recvfrom(*readable(), pointer(), length(), flags(),
+					(struct sockaddr *)&from, &n));
 		break;
 	case 2:
-		kt_recv_info(*any(), pointer(), length(), &self.info, flags());
+		if (kt_recv_info(*readable(), pointer(), length(), &self.info, flags()) == 0)
+			note(RECEIVED, (ssize_t)self.info.len);
 		break;
 	case 3:
-		(void)!readv(*any(), parts, 2);
+		note(RECEIVED, readv(*readable(), parts, 2));
 		break;
 	case 4:
 		memset(row, 0, sizeof(row));
@@ -245,7 +327,8 @@ static void do_receive(void)
 			row[i].msg_hdr.msg_iov = &parts[i];
 			row[i].msg_hdr.msg_iovlen = 1;
 		}
-		recvmmsg(*any(), row, 4, (unsigned)flags() | MSG_DONTWAIT, NULL);
+		note(RECEIVED,
+		     recvmmsg(*readable(), row, 4, (unsigned)flags() | MSG_DONTWAIT, NULL));
 		break;
 	}
 }
@@ -274,7 +357,7 @@ static void do_option(void)
 	const struct timeval patience = {.tv_usec = below(20000)};
 	int number = (int)value();
 	socklen_t n = rarely() ? below(300) : sizeof(number);
-	struct sockaddr_beowire a = address();
+	struct sockaddr_beowire a = address(*any());
 	uint8_t room[300];
 
 	memcpy(room, &number, sizeof(number));
@@ -351,7 +434,7 @@ static void do_ioctl(void)
 		      pointer());
 		break;
 	default:
-		ioctl(*any(), BEOWIRE_IOC_PULL, &pull);
+		note(PULLED, ioctl(*any(), BEOWIRE_IOC_PULL, &pull) == 0);
 	}
 }
 
@@ -375,7 +458,7 @@ static void do_server(void)
 						   .type = (uint16_t)below(14),
 						   .socket = below(4),
 						   .bytes = below(64),
-						   .addr = address()};
+						   .addr = address(fd)};
 
 			if (rarely())
 				((uint8_t *)&r)[below(sizeof(r))] = (uint8_t)value();
@@ -452,10 +535,14 @@ static void do_other(void)
 		poll(&poller, 1, (int)below(3));
 		break;
 	case 1:
+		if (below(4))
+			break;
 		close(*fd);
 		*fd = dup(*any());
 		break;
 	case 2:
+		if (below(4))
+			break;
 		close(*fd);
 		*fd = -1;
 		break;
@@ -474,7 +561,8 @@ static void do_other(void)
 			do_child();
 		break;
 	case 6: /* in the place of one that is in use */
-		dup2(*any(), *any());
+		if (below(4) == 0)
+			dup2(*any(), *any());
 		break;
 	}
 }
@@ -492,9 +580,9 @@ static void fail_at(uint32_t number)
 static void do_calls(uint32_t times)
 {
 	static void (*const calls[])(void) = {
-		do_socket, do_socket, do_name,	  do_connections, do_connections, do_send,
-		do_send,   do_send,   do_receive, do_receive,	  do_receive,	  do_option,
-		do_ioctl,  do_ioctl,  do_other,	  do_other,	  do_pass};
+		do_socket, do_name,  do_name,	 do_connections, do_connections, do_send,
+		do_send,   do_send,  do_receive, do_receive,	 do_receive,	 do_option,
+		do_ioctl,  do_ioctl, do_other,	 do_other,	 do_pass};
 
 	while (times--) {
 		void (*call)(void) = calls[below(sizeof(calls) / sizeof(calls[0]))];
@@ -502,6 +590,7 @@ static void do_calls(uint32_t times)
 
 		if (fails)
 			fail_at(1 + below(20));
+		note(CALLED, 1);
 		call();
 		if (fails)
 			fail_at(0);
@@ -632,6 +721,26 @@ static void begin_process(uint64_t random)
 	misbehave(&random);
 }
 
+/* Of kt_relay_begin(). */
+static void hurt(struct kt_frame *f, long wanted)
+{
+	kt_hurt(f, wanted);
+	relayed++;
+	if (f->len == 0)
+		kept++;
+}
+
+/* The relay, which no process knows but as a way to b. */
+static void begin_relay(struct kt_relay *r)
+{
+	kt_relay_begin(r, hurt);
+	for (int i = 0; i < 2; i++) {
+		fcntl(r->raw[i], F_SETFD, FD_CLOEXEC);
+		fcntl(r->pieces[i], F_SETFD, FD_CLOEXEC);
+	}
+	by_relay = kt_relayed(&(struct sockaddr_beowire){.sbw_family = AF_BEOWIRE});
+}
+
 static void attached_macs(void)
 {
 	const char *const nodes[] = {"a", "b"};
@@ -648,12 +757,19 @@ static void attached_macs(void)
 static void test_random_calls(void **state)
 {
 	uint64_t random = seed, end = kt_now_ns() + seconds * 1000000000u, round = 0;
+	static const long keeps[] = {HURT_NOTHING, HURT_PULLED, HURT_PULLED, HURT_REST,
+				     HURT_LONGER};
+	struct kt_relay relay;
 	struct kt_pair p;
 	char byte = 0;
 	pid_t pid[PROCESSES] = {0};
 
 	fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+	done = mmap(NULL, sizeof(nobodys), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	assert_ptr_not_equal(done, MAP_FAILED);
 	attached_macs();
+	begin_relay(&relay);
 	assert_true(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
 	let_memory_fail();
 	storms_begin();
@@ -671,8 +787,10 @@ static void test_random_calls(void **state)
 		if (round % STORM == 0) {
 			storm(false); /* not for those that set what follows */
 			protect(round / STORM);
+			relay.as_it_is = round / STORM % 4 != 0; /* it has no key */
 			storm(round / STORM % 2 == 0);
 		}
+		relay.wanted = keeps[(its >> 32) % 5];
 		round++;
 		i = i < 0 ? -i : i;
 		if (pid[i]) {
@@ -684,7 +802,7 @@ static void test_random_calls(void **state)
 			begin_process(its);
 		if (pid[i] < 0) /* there was no memory */
 			pid[i] = 0;
-		usleep(200000);
+		usleep(400000);
 	}
 	storms_end();
 	for (int i = 0; i < PROCESSES; i++) {
@@ -697,6 +815,13 @@ static void test_random_calls(void **state)
 	close(post[1]);
 	sleep(2); /* until the last child's alarm */
 	protect(0);
+	kt_relay_end(&relay);
+	for (int i = 0; i < KINDS; i++) {
+		fprintf(stderr, "%s: %lu\n", done_names[i], done[i]);
+		assert_true(done[i] || seconds < LONG_ENOUGH);
+	}
+	fprintf(stderr, "the relay kept %lu of %lu frames\n", kept, relayed);
+	assert_true(kept || seconds < LONG_ENOUGH);
 	assert_int_equal(kt_attach(NULL), 0);
 	p = kt_couple(SOCK_RDM);
 	assert_int_equal(send(p.a, "x", 1, 0), 1);
