@@ -48,16 +48,27 @@ def test_example_is_built_by_pkg_config_and_runs(nodes: tuple[str, str], tmp_pat
     assert "and 1048576 bytes: ok" in output
 
 
-def test_only_the_public_interface_is_exported() -> None:
+def _exported() -> list[str]:
     library = places.product("hosts/user/libbeowire.so")
     symbols = subprocess.run(
         ["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True
     ).stdout
+    return sorted(line.split()[2] for line in symbols.splitlines())
+
+
+def test_only_the_public_interface_is_exported() -> None:
     header = (places.root() / "hosts" / "user" / "beowire.h").read_text()
-    exported = [line.split()[2] for line in symbols.splitlines()]
+    exported = _exported()
     assert exported
     for name in exported:
         assert f"{name}(" in header, f"{name} is exported but not public"
+
+
+def test_the_package_tells_since_when_each_function_exists() -> None:
+    """deb-symbols(5): what programs need decides which version of the package they depend on."""
+    lines = (places.root() / "packaging/debian/libbeowire1.symbols").read_text().splitlines()
+    assert lines[0] == "libbeowire.so.1 libbeowire1 #MINVER#"
+    assert sorted(line.split("@")[0][1:] for line in lines if line.startswith(" ")) == _exported()
 
 
 def test_header_is_valid_cplusplus(tmp_path: Path) -> None:
