@@ -13,6 +13,7 @@ static int bwf_atomic_execute(struct bwf_ep *ep, bw_peer_no peer,
 			      const char *src, const char *cmp, char *old, size_t size)
 {
 	uint64_t access = req->op == FI_ATOMIC_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
+	struct bwf_cntr *counts;
 	struct bwf_mr *mr = NULL;
 	void *dst[BWF_IOV_MAX];
 	size_t at = 0;
@@ -38,10 +39,11 @@ static int bwf_atomic_execute(struct bwf_ep *ep, bw_peer_no peer,
 		at += seg[i].len * size;
 	}
 	bwf_lock_drop(&ep->dom->atomic_lock);
-	if (req->op != FI_ATOMIC_READ && ep->cntr[BWF_CNTR_REMOTE_WRITE])
-		bwf_cntr_count(ep->cntr[BWF_CNTR_REMOTE_WRITE], 0);
-	else if (req->op == FI_ATOMIC_READ && ep->cntr[BWF_CNTR_REMOTE_READ])
-		bwf_cntr_count(ep->cntr[BWF_CNTR_REMOTE_READ], 0);
+	/* fi_endpoint(3): what fetches or compares counts as a read, though it changes memory. */
+	counts = ep->cntr[req->kind == BWF_ATOMIC_BASE ? BWF_CNTR_REMOTE_WRITE
+						       : BWF_CNTR_REMOTE_READ];
+	if (counts)
+		bwf_cntr_count(counts, 0);
 	if (req->op != FI_ATOMIC_READ && mr && mr->cntr)
 		bwf_cntr_count(mr->cntr, 0);
 	return 0;

@@ -48,6 +48,8 @@ static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 
 	if (ret)
 		return ret;
+	if (!ep->rx_cq) /* counters alone: nowhere to tell what there is */
+		return -FI_EOPBADSTATE;
 	bwf_held_resume(ep);
 	if (bwf_cq_full(ep->rx_cq, 0))
 		return -FI_EAGAIN;
@@ -104,6 +106,8 @@ static ssize_t bwf_rx_claimed_locked(struct bwf_ep *ep, const struct bwf_rx_args
 	u = *at;
 	if (!u)
 		return -FI_EINVAL;
+	if (!ep->rx_cq)
+		return -FI_EOPBADSTATE;
 	rx = bwf_cq_full(ep->rx_cq, 0) ? NULL : bwf_rx_new(ep);
 	if (!rx)
 		return -FI_EAGAIN;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Calls that move bytes, as programs make them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "data.h"
 #include "flow.h"
 #include "real.h"
@@ -77,24 +80,31 @@ BWS_CALL ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 
 BWS_CALL int recvmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags, struct timespec *span)
 {
-	unsigned int done = 0;
 	struct bws_conn *c = bws_table_conn(fd);
+	uint64_t began = bw_clock_now(), spent = 0;
+	uint64_t most = span ? (uint64_t)span->tv_sec * BWS_S + (uint64_t)span->tv_nsec : 0;
+	unsigned int done = 0;
+	ssize_t got = 0;
 
 	if (!c)
 		return bws_r()->recvmmsg(fd, m, n, flags, span);
-	for (; done < n; done++) {
-		ssize_t got = bws_recvmsg(c, fd, &m[done].msg_hdr, flags & ~MSG_WAITFORONE);
-
+	/* As the kernel does it: the time is looked at after each message. */
+	while (done < n && (!span || spent <= most)) {
+		got = bws_recvmsg(c, fd, &m[done].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (got < 0)
 			break;
-		m[done].msg_len = (unsigned int)got;
-		if (!got)
-			break;
+		m[done++].msg_len = (unsigned int)got;
 		if (flags & MSG_WAITFORONE)
 			flags |= MSG_DONTWAIT;
+		spent = bw_clock_now() - began;
 	}
 	bws_conn_put(c);
-	return done ? (int)done : -1;
+	if (span && got >= 0) {
+		spent = spent < most ? most - spent : 0;
+		*span = (struct timespec){.tv_sec = (time_t)(spent / BWS_S),
+					  .tv_nsec = (long)(spent % BWS_S)};
+	}
+	return done || got >= 0 ? (int)done : -1;
 }
 
 BWS_CALL ssize_t readv(int fd, const struct iovec *iov, int n)
@@ -146,7 +156,8 @@ BWS_CALL ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 	struct bws_conn *c;
 	ssize_t n;
 
-	bws_pass(fd, m);
+	if (!bws_pass(m))
+		return -1;
 	c = bws_table_conn(fd);
 	if (!c)
 		return bws_r()->sendmsg(fd, m, flags);
@@ -159,21 +170,23 @@ BWS_CALL int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags)
 {
 	struct bws_conn *c = bws_table_conn(fd);
 	unsigned int done = 0;
+	ssize_t sent = 0;
 
 	if (!c) {
-		for (unsigned int i = 0; i < n; i++)
-			bws_pass(fd, &m[i].msg_hdr);
+		for (unsigned int i = 0; i < n; i++) {
+			if (!bws_pass(&m[i].msg_hdr))
+				return -1;
+		}
 		return bws_r()->sendmmsg(fd, m, n, flags);
 	}
-	for (; done < n; done++) {
-		ssize_t sent = bws_sendmsg(c, fd, &m[done].msg_hdr, flags);
-
+	while (done < n) {
+		sent = bws_sendmsg(c, fd, &m[done].msg_hdr, flags);
 		if (sent < 0)
 			break;
-		m[done].msg_len = (unsigned int)sent;
+		m[done++].msg_len = (unsigned int)sent;
 	}
 	bws_conn_put(c);
-	return done ? (int)done : -1;
+	return done || sent >= 0 ? (int)done : -1;
 }
 
 BWS_CALL ssize_t writev(int fd, const struct iovec *iov, int n)
@@ -241,8 +254,9 @@ BWS_CALL ssize_t sendfile(int to, int from, off_t *at, size_t n)
 		sent = bws_r()->sendfile(to, from, at, n);
 		bws_tx_leave(c, sent);
 	} else if (lseek(from, 0, SEEK_CUR) < 0) {
-		bws_pin(c, "sendfile() of what is no file");
-		sent = bws_r()->sendfile(to, from, at, n);
+		sent = bws_pin_to_send(c, to, "sendfile() of what is no file", 0)
+			       ? bws_r()->sendfile(to, from, at, n)
+			       : -1;
 	} else {
 		sent = bws_call_sendfile(c, to, from, at, n);
 	}
@@ -259,13 +273,12 @@ BWS_CALL ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size
 			unsigned int flags)
 {
 	struct bws_conn *in = bws_table_conn(from), *out = bws_table_conn(to);
-	ssize_t moved;
+	int wait = flags & SPLICE_F_NONBLOCK ? MSG_DONTWAIT : 0;
+	ssize_t moved = -1;
 
-	if (in)
-		bws_pin(in, "splice()");
-	if (out)
-		bws_pin(out, "splice()");
-	moved = bws_r()->splice(from, from_at, to, to_at, n, flags);
+	if ((!in || bws_pin(in, "splice()")) &&
+	    (!out || bws_pin_to_send(out, to, "splice()", wait)))
+		moved = bws_r()->splice(from, from_at, to, to_at, n, flags);
 	if (in)
 		bws_conn_put(in);
 	if (out)
@@ -273,7 +286,89 @@ BWS_CALL ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size
 	return moved;
 }
 
+/* Without an offset they are for sockets, too. */
+BWS_CALL ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+	if (at == -1 && !flags)
+		return readv(fd, iov, n);
+	return bws_pin_fd(fd, "preadv2()") ? bws_r()->preadv2(fd, iov, n, at, flags) : -1;
+}
+
+BWS_CALL ssize_t preadv64v2(int fd, const struct iovec *iov, int n, off64_t at, int flags)
+{
+	return preadv2(fd, iov, n, at, flags);
+}
+
+BWS_CALL ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
+{
+	if (at == -1 && !flags)
+		return writev(fd, iov, n);
+	return bws_pin_fd(fd, "pwritev2()") ? bws_r()->pwritev2(fd, iov, n, at, flags) : -1;
+}
+
+BWS_CALL ssize_t pwritev64v2(int fd, const struct iovec *iov, int n, off64_t at, int flags)
+{
+	return pwritev2(fd, iov, n, at, flags);
+}
+
+/* The C library writes past us. */
+static int bws_call_print(struct bws_conn *c, int fd, const char *format, va_list more)
+{
+	char *text = NULL;
+	int n = vasprintf(&text, format, more), done = 0;
+
+	while (done < n) {
+		struct iovec iov = {text + done, (size_t)(n - done)};
+		struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+		ssize_t some = bws_sendmsg(c, fd, &m, 0);
+
+		if (some < 0)
+			break;
+		done += (int)some;
+	}
+	free(text);
+	bws_conn_put(c);
+	return done < n ? -1 : n;
+}
+
+BWS_CALL int vdprintf(int fd, const char *format, va_list more)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+
+	return c ? bws_call_print(c, fd, format, more) : bws_r()->vdprintf(fd, format, more);
+}
+
+BWS_CALL int dprintf(int fd, const char *format, ...)
+{
+	va_list more;
+	int n;
+
+	va_start(more, format);
+	n = vdprintf(fd, format, more);
+	va_end(more);
+	return n;
+}
+
 /* Those of _FORTIFY_SOURCE. */
+BWS_CALL int __vdprintf_chk(int fd, int flag, const char *format, va_list more)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+
+	return c ? bws_call_print(c, fd, format, more)
+		 : bws_r()->vdprintf_chk(fd, flag, format, more);
+}
+
+BWS_CALL int __dprintf_chk(int fd, int flag, const char *format, ...)
+{
+	va_list more;
+	int n;
+
+	va_start(more, format);
+	n = __vdprintf_chk(fd, flag, format, more);
+	va_end(more);
+	return n;
+}
+
 BWS_CALL ssize_t __read_chk(int fd, void *to, size_t n, size_t room)
 {
 	if (n > room)

@@ -44,6 +44,17 @@ BWS_CALL int connect(int fd, const struct sockaddr *name, socklen_t len)
 	return rc;
 }
 
+/* It was expected to be connected. */
+BWS_CALL int listen(int fd, int backlog)
+{
+	int rc = bws_r()->listen(fd, backlog), error = errno;
+
+	if (!rc && bws.on && bws.pid == getpid())
+		bws_unfollow(fd);
+	errno = error;
+	return rc;
+}
+
 BWS_CALL int accept4(int fd, struct sockaddr *restrict name, socklen_t *restrict len, int flags)
 {
 	int made = bws_r()->accept4(fd, name, len, flags);
@@ -145,6 +156,8 @@ BWS_CALL int fcntl(int fd, int what, ...)
 	va_start(more, what);
 	value = va_arg(more, void *);
 	va_end(more);
+	if (what == F_SETFL && (intptr_t)value & O_ASYNC && !bws_pin_fd(fd, "SIGIO"))
+		return -1;
 	rc = bws_r()->fcntl(fd, what, value);
 	if (what == F_DUPFD || what == F_DUPFD_CLOEXEC)
 		return bws_call_copied(fd, rc);
@@ -172,6 +185,8 @@ BWS_CALL int ioctl(int fd, unsigned long what, ...)
 	va_start(more, what);
 	value = va_arg(more, void *);
 	va_end(more);
+	if (what == FIOASYNC && value && *(int *)value && !bws_pin_fd(fd, "SIGIO"))
+		return -1;
 	c = what == FIONREAD || what == TIOCOUTQ ? bws_table_conn(fd) : NULL;
 	rc = bws_r()->ioctl(fd, what, value);
 	if (!c)

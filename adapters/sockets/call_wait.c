@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "core.h"
 #include "epolls.h"
+#include "fds.h"
 #include "polls.h"
 #include "real.h"
 #include "table.h"
@@ -99,6 +100,11 @@ BWS_CALL int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		bws_lock();
 		bws_epoll_nested(inner);
 		bws_unlock();
+	}
+	/* Programs watch a socket before they connect it, too. */
+	if (!c && !inner && op == EPOLL_CTL_ADD) {
+		bws_expect(fd);
+		c = bws_table_conn(fd);
 	}
 	if (!c)
 		return bws_r()->epoll_ctl(epfd, op, fd, event);

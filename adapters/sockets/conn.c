@@ -227,7 +227,7 @@ void bws_conn_settle(struct bws_conn *c)
 {
 	atomic_store(&c->slow, c->rx.open || c->rx.wanted || bws_conn_in_doubt(c) ||
 				       c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || c->error ||
-				       c->tx.epoch);
+				       c->tx.epoch || c->shared->rx < c->rx.must);
 }
 
 static struct bws_piece *bws_piece_new(uint64_t off, uint32_t room)

@@ -129,7 +129,10 @@ struct bws_conn {
 		uint64_t from;
 		uint64_t next; /* offset behind the last byte that came by Beowire */
 		uint64_t told; /* offset up to which the peer knows that bytes were taken */
+		uint64_t must; /* offset up to which TCP has to bring bytes that came by Beowire */
+		uint64_t looked; /* bw_clock_now() when a call that does not wait asked TCP */
 		struct bws_queue queue;
+		bool shut;	     /* SHUT_RD, while bytes came by Beowire */
 		bool ended;	     /* TCP has ended while bytes were to come by Beowire */
 		bool returned_final; /* the last RETURN says that we are gone */
 		uint32_t returning;  /* RETURNs that are not acknowledged */

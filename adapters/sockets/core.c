@@ -23,11 +23,14 @@ static pthread_mutex_t bws_core_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 /* Where each thread's lock was taken: the endpoint may come between lock and unlock. */
 static __thread struct bw_ep *bws_core_taken[16];
 static __thread unsigned int bws_core_depth;
+static __thread int bws_core_cancel; /* the thread's state of pthread_setcancelstate(3) before */
 
 void bws_lock(void)
 {
 	struct bw_ep *ep = atomic_load(&bws.ep);
 
+	if (!bws_core_depth)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &bws_core_cancel);
 	/* Deeper inside, what the outermost one took is what counts. */
 	if (bws_core_depth)
 		ep = bws_core_taken[bws_core_depth - 1];
@@ -44,6 +47,13 @@ void bws_unlock(void)
 	pthread_mutex_unlock(&bws_core_mutex);
 	if (ep)
 		bw_ep_unlock(ep);
+	if (!bws_core_depth)
+		pthread_setcancelstate(bws_core_cancel, NULL);
+}
+
+bool bws_core_is_inside(void)
+{
+	return bws_core_depth;
 }
 
 void bws_core_in_child(void)
@@ -55,11 +65,13 @@ void bws_core_in_child(void)
 int bws_progress(void)
 {
 	struct bw_ep *ep = atomic_load(&bws.ep);
-	int n;
+	int n, cancel;
 
 	if (!ep)
 		return 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	n = bw_progress(ep);
+	pthread_setcancelstate(cancel, NULL);
 	if (bws_push_waits()) {
 		bws_lock();
 		bws_push_all();

@@ -52,8 +52,11 @@ static inline void bws_offer_refuse(void)
 	atomic_fetch_add(&bws.offers_refused, 1);
 }
 
+/* A thread that has it is not cancelled. */
 void bws_lock(void);
 void bws_unlock(void);
+/* Does this thread have it? */
+bool bws_core_is_inside(void);
 
 /* In a child of fork() nobody holds any lock. */
 void bws_core_in_child(void);

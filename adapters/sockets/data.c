@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
+#include <time.h>
 
 #include "clock.h"
 #include "control.h"
+#include "fds.h"
 #include "flow.h"
 #include "iov.h"
 #include "real.h"
@@ -116,6 +118,8 @@ static ssize_t bws_recv_pieces(struct bws_conn *c, struct bws_iov *to, int flags
 	struct bws_piece *p = c->rx.queue.first;
 	uint64_t n = 0;
 
+	if (!p && c->rx.shut)
+		return 0;
 	if (!p)
 		return c->rx.ended ? -ECONNRESET : -EAGAIN;
 	while (p && bws_iov_left(to)) {
@@ -141,15 +145,26 @@ static ssize_t bws_recv_pieces(struct bws_conn *c, struct bws_iov *to, int flags
 	return (ssize_t)n;
 }
 
-/* Lock held; bytes, or a negative errno. What the kernel tells beside them is put into `told`. */
+/* TCP has ended: is that no good end, as the peer did not send by it what is to come yet? */
+static bool bws_recv_is_cut(const struct bws_conn *c)
+{
+	return (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued) ||
+		c->shared->rx < c->rx.must) &&
+	       !c->rx.shut;
+}
+
+/* Lock held; bytes, or a negative errno. What the kernel tells beside them is put into `told`;
+ * `full`: it had bytes for all buffers that it was given, and there are more buffers. */
 static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
-			     struct msghdr *told, struct bws_iov *to, int flags)
+			     struct msghdr *told, struct bws_iov *to, int flags, bool *full)
 {
 	uint64_t limit = UINT64_MAX;
 	struct msghdr part = *m;
 	struct iovec some[BWS_IOV_PART];
+	uint64_t room = 0;
 	ssize_t n;
 
+	*full = false;
 	if (c->error)
 		return -c->error;
 	if (c->rx.wanted)
@@ -163,9 +178,11 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	n = bws_r()->recvmsg(fd, &part, (flags | MSG_DONTWAIT) & ~MSG_WAITALL);
 	if (n < 0)
 		return -errno;
-	/* No good end: the peer did not send what is to come yet. */
-	if (!n && bws_iov_left(to) && (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued)))
+	if (!n && bws_iov_left(to) && bws_recv_is_cut(c))
 		return -ECONNRESET;
+	for (size_t i = 0; i < part.msg_iovlen; i++)
+		room += some[i].iov_len;
+	*full = part.msg_iovlen == BWS_IOV_PART && (uint64_t)n == room;
 	told->msg_controllen = part.msg_controllen;
 	told->msg_flags = part.msg_flags;
 	bws_iov_skip(to, (uint64_t)n);
@@ -177,35 +194,81 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	return n;
 }
 
+/* Who never waits hears of the peer's end by this alone. True: it has ended, which is news. */
+static bool bws_recv_look(struct bws_conn *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+	uint64_t now = bw_clock_now();
+
+	if (c->rx.way != BWS_BW || c->rx.ended || c->rx.shut || now - c->rx.looked < BWS_MS)
+		return false;
+	c->rx.looked = now;
+	if (bws_r()->ppoll(&p, 1, &(struct timespec){0}, NULL) > 0)
+		bws_told(c, POLLIN, p.revents);
+	return c->rx.ended;
+}
+
+/* A look at all of a message (MSG_PEEK with MSG_WAITALL) finds a part of it: wait for a moment.
+ * False: there will be no more, or it has been waited for long enough. Lock held. */
+static bool bws_recv_more(struct bws_conn *c, uint64_t deadline)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLRDHUP};
+	const struct timespec moment = {.tv_nsec = 50000};
+	bool slept;
+
+	if (c->error || c->rx.ended || c->rx.shut || bw_clock_now() >= deadline ||
+	    bws_r()->ppoll(&p, 1, &(struct timespec){0}, NULL) > 0)
+		return false;
+	bws_unlock();
+	bws_progress();
+	slept = !nanosleep(&moment, NULL);
+	bws_lock();
+	return slept;
+}
+
 static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int flags)
 {
 	uint64_t deadline = 0, all;
-	bool asked = false, whole = (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
-	struct msghdr told = {0}; /* Beowire brings nothing beside bytes */
+	bool asked = false, full, peek = flags & MSG_PEEK;
+	bool whole = (flags & MSG_WAITALL) && !peek;
+	bool waits = bws_blocks(fd, flags); /* the kernel looks once, too */
+	struct msghdr told = {0};	    /* Beowire brings nothing beside bytes */
 	struct bws_iov to;
 	ssize_t n = 0, sum = 0;
 
 	bws_iov_begin(&to, m->msg_iov, (size_t)m->msg_iovlen);
 	all = bws_iov_left(&to);
 	bws_lock();
-	while (all) {
-		n = bws_recv_once(c, fd, m, &told, &to, flags);
+	for (;;) {
+		if (!bws_fds_is(fd, c)) { /* another thread has closed it meanwhile */
+			n = -EBADF;
+			break;
+		}
+		n = bws_recv_once(c, fd, m, &told, &to, flags, &full);
 		if (n > 0)
 			sum += n;
-		if (n == 0 || (n > 0 && (!whole || (uint64_t)sum == all)))
-			break;
-		if (n > 0)
+		if (n > 0 && (uint64_t)sum < all && (whole || (full && !peek)))
 			continue;
-		if (n != -EAGAIN || (sum && !whole))
+		if (n >= 0 && !(n > 0 && peek && (flags & MSG_WAITALL) && (uint64_t)sum < all))
 			break;
-		if (!asked) {
-			if (!bws_blocks(fd, flags))
-				break;
+		if ((n < 0 && n != -EAGAIN) || (n < 0 && sum && !whole))
+			break;
+		if (!waits && n < 0 && bws_recv_look(c))
+			continue;
+		if (!waits)
+			break;
+		if (!asked)
 			deadline = bws_deadline(fd, SO_RCVTIMEO);
-			asked = true;
+		asked = true;
+		if (n > 0 && !bws_recv_more(c, deadline))
+			break;
+		if (n > 0) { /* from the beginning */
+			bws_iov_begin(&to, m->msg_iov, (size_t)m->msg_iovlen);
+			sum = 0;
+			continue;
 		}
 		n = bws_await(c, POLLIN, deadline);
-		if (n == -EAGAIN || (n == -EINTR && !bws_restarts(deadline)))
+		if (n == -EAGAIN || (n == -EINTR && (sum || !bws_restarts(deadline))))
 			break;
 	}
 	bws_unlock();
@@ -286,10 +349,14 @@ static ssize_t bws_send_long(struct bws_conn *c, int fd, const struct msghdr *m,
 	ssize_t n = 0, sum = 0;
 
 	bws_iov_begin(&from, m->msg_iov, (size_t)m->msg_iovlen);
-	if (!bws_iov_left(&from))
-		return 0;
 	bws_lock();
+	if (!bws_iov_left(&from) && (c->error || c->tx.shut))
+		n = -EPIPE;
 	while (bws_iov_left(&from)) {
+		if (!bws_fds_is(fd, c)) { /* another thread has closed it meanwhile */
+			n = -EBADF;
+			break;
+		}
 		n = bws_send_once(c, fd, m, &from, flags);
 		if (n > 0)
 			sum += n;
@@ -322,15 +389,19 @@ static ssize_t bws_send_long(struct bws_conn *c, int fd, const struct msghdr *m,
 ssize_t bws_sendmsg(struct bws_conn *c, int fd, const struct msghdr *m, int flags)
 {
 	ssize_t n;
+	int error;
 
-	if (flags & (MSG_OOB | MSG_ZEROCOPY))
-		bws_pin(c, flags & MSG_OOB ? "urgent data" : "MSG_ZEROCOPY");
+	if (flags & (MSG_OOB | MSG_ZEROCOPY) &&
+	    !bws_pin_to_send(c, fd, flags & MSG_OOB ? "urgent data" : "MSG_ZEROCOPY", flags))
+		return -1;
 	if (bws_tx_enter(c)) {
 		n = bws_r()->sendmsg(fd, m, flags);
 		bws_tx_leave(c, n);
 		return n;
 	}
 	n = bws_send_long(c, fd, m, flags);
+	error = errno;
 	bws_progress();
+	errno = error;
 	return n;
 }

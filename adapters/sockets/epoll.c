@@ -415,7 +415,7 @@ int bws_epoll_ctl(struct bws_conn *c, int epfd, int op, int fd, struct epoll_eve
 		w->data = event->data.u64;
 		w->disabled = false;
 		w->edge = EPOLLIN | EPOLLOUT;
-	} else if (op == EPOLL_CTL_ADD && !bws_watch_add(c, epfd, fd, event)) {
+	} else if (op != EPOLL_CTL_DEL && !bws_watch_add(c, epfd, fd, event)) {
 		bws_unlock();
 		bws_pin(c, "epoll of a kind that is not followed");
 		return 0;

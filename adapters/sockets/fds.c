@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,6 +39,15 @@ bool bws_leads_to(int dir, const char *name, const char *what)
 	char to[64];
 
 	return readlinkat(dir, name, to, sizeof(to)) == (ssize_t)len && !memcmp(to, what, len);
+}
+
+bool bws_fds_is(int fd, const struct bws_conn *c)
+{
+	struct bws_conn *now = bws_table_conn(fd);
+
+	if (now)
+		bws_conn_put(now);
+	return now == c;
 }
 
 /* One of the connection's descriptors is gone. Lock held. True if it was the last one. */
@@ -151,20 +162,10 @@ int bws_close(int fd)
 	return bws_r()->close(fd);
 }
 
-void bws_follow(int fd, bool connector)
+static struct bws_conn *bws_fds_new(int fd, bool connector)
 {
-	struct bws_conn *c = bws_table_conn(fd);
+	struct bws_conn *c;
 
-	if (c && connector) {
-		/* connect() once more, to hear what has become of it */
-		bws_conn_put(c);
-		return;
-	}
-	if (c)
-		bws_conn_put(c);
-	bws_forget(fd);
-	if (!bws_is_tcp(fd))
-		return;
 	bws_lock();
 	c = bws_conn_new(fd, connector);
 	if (c && bws.pinned) {
@@ -174,10 +175,32 @@ void bws_follow(int fd, bool connector)
 	if (c)
 		bws_table_set(fd, BWS_CONN, c);
 	bws_unlock();
-	if (c && !bws.after) {
-		atomic_store(&c->candidate, true);
-		bws_control_want(c);
+	return c;
+}
+
+void bws_follow(int fd, bool connector)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+
+	if (c)
+		bws_conn_put(c);
+	/* Else it is expected, or connect() is called once more, to hear what has become of it. */
+	if (!c || !connector) {
+		bws_forget(fd);
+		c = bws_is_tcp(fd) ? bws_fds_new(fd, connector) : NULL;
 	}
+	if (c && !bws.after && !atomic_exchange(&c->candidate, true))
+		bws_control_want(c);
+}
+
+void bws_expect(int fd)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+
+	if (bws.on && bws.pid == getpid() && !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	    info.tcpi_state == TCP_CLOSE && bws_is_tcp(fd))
+		bws_fds_new(fd, true);
 }
 
 void bws_unfollow(int fd)
@@ -232,7 +255,10 @@ int bws_shutdown(struct bws_conn *c, int fd, int how)
 	int rc = 0;
 
 	bws_lock();
-	if (how == SHUT_RD || how == SHUT_RDWR)
+	/* What has come is the program's still, then there is an end. */
+	if (how != SHUT_WR && c->rx.way != BWS_TCP)
+		c->rx.shut = true;
+	else if (how != SHUT_WR)
 		bws_rx_return(c, false);
 	if ((how == SHUT_WR || how == SHUT_RDWR) && c->tx.way != BWS_TCP) {
 		c->tx.shut = true;
@@ -251,27 +277,109 @@ int bws_shutdown(struct bws_conn *c, int fd, int how)
 	return rc;
 }
 
-void bws_pin(struct bws_conn *c, const char *why)
+static void bws_pin_begin(struct bws_conn *c, const char *why)
 {
-	struct linger none = {.l_onoff = 1};
-
 	bws_lock();
 	if (!c->pinned)
 		c->why = why;
 	c->pinned = true;
 	bws_unlock();
-	if (bws_return_wait(c, false, BWS_FDS_PATIENCE))
-		return;
-	bws_lock();
-	bws_break(c, ECONNRESET, "the peer does not give the way back");
-	bws_r()->setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	bws_unlock();
 }
 
-void bws_pass(int fd, const struct msghdr *m)
+/* What TCP has no room for, by the offset of its first byte; UINT64_MAX: nothing. */
+static uint64_t bws_pin_left(struct bws_conn *c)
 {
+	const struct bws_piece *p;
+	uint64_t at = UINT64_MAX;
+
+	bws_lock();
+	p = c->tx.queue.first;
+	if (c->tx.way == BWS_DRAIN && !c->error && p)
+		at = p->off + p->done;
+	bws_unlock();
+	return at;
+}
+
+/* Nobody may send by TCP now, as bytes that belong before are not with it: its connection ends. */
+static bool bws_pin_failed(struct bws_conn *c)
+{
+	const struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+	bws_lock();
+	bws_break(c, ECONNRESET, "the peer does not give the way back");
+	if (!c->error && c->tx.way != BWS_TCP) {
+		c->error = ECONNRESET;
+		c->why = "the peer's program does not take what was sent";
+		bws_conn_settle(c);
+		bws_watch_changed(c);
+		bws_wake(c, EPOLLIN | EPOLLOUT);
+	}
+	bws_r()->connect(c->fd, &none, sizeof(none));
+	bws_unlock();
+	errno = ECONNRESET;
+	return false;
+}
+
+bool bws_pin(struct bws_conn *c, const char *why)
+{
+	uint64_t left = UINT64_MAX, now, moved = bw_clock_now();
+
+	bws_pin_begin(c, why);
+	while (!bws_return_wait(c, false, BWS_FDS_PATIENCE)) {
+		now = bws_pin_left(c);
+		if (now == UINT64_MAX)
+			return bws_settled(c) || bws_pin_failed(c);
+		if (now != left)
+			moved = bw_clock_now();
+		left = now;
+		if (bw_clock_now() - moved > BWS_ORPHAN)
+			return bws_pin_failed(c);
+	}
+	errno = c->error;
+	return !c->error;
+}
+
+bool bws_pin_fd(int fd, const char *why)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+	bool done = !c || bws_pin(c, why);
+
+	if (c)
+		bws_conn_put(c);
+	return done;
+}
+
+bool bws_pin_to_send(struct bws_conn *c, int fd, const char *why, int flags)
+{
+	uint64_t deadline = UINT64_MAX;
+	int rc = 0;
+
+	bws_pin_begin(c, why);
+	if (!bws_return_wait(c, false, BWS_FDS_PATIENCE) && bws_pin_left(c) == UINT64_MAX)
+		return bws_settled(c) || bws_pin_failed(c);
+	if (!bws_blocks(fd, flags))
+		rc = -EAGAIN;
+	else
+		deadline = bws_deadline(fd, SO_SNDTIMEO);
+	bws_lock();
+	while (c->tx.way == BWS_DRAIN && !c->error && !rc && bws_fds_is(fd, c)) {
+		rc = bws_await(c, POLLOUT, deadline);
+		if (rc == -EINTR && bws_restarts(deadline))
+			rc = 0;
+	}
+	if (c->error || c->tx.way == BWS_TCP)
+		rc = -c->error;
+	bws_unlock();
+	errno = -rc;
+	return !rc;
+}
+
+bool bws_pass(const struct msghdr *m)
+{
+	bool done = true;
+
 	if (!bws.on || !m->msg_control || !m->msg_controllen)
-		return;
+		return true;
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR((struct msghdr *)m, h)) {
 		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
 			continue;
@@ -280,11 +388,12 @@ void bws_pass(int fd, const struct msghdr *m)
 				bws_table_conn(((int *)CMSG_DATA(h))[at / sizeof(int)]);
 
 			if (c)
-				bws_pin(c, "passed to another process");
+				done = bws_pin(c, "passed to another process") && done;
 			if (c)
 				bws_conn_put(c);
 		}
 	}
+	return done;
 }
 
 /* For tests, and for whoever is curious: 1: this descriptor receives by Beowire, 2: it sends. */

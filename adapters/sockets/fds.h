@@ -9,6 +9,8 @@
 void bws_forget(int fd);
 /* A socket that was just connected, or accepted. */
 void bws_follow(int fd, bool connector);
+/* If this is a TCP socket that may be connected later, it is followed from now on. */
+void bws_expect(int fd);
 /* The kernel and other libraries alone use it from now on; it is by TCP. */
 void bws_unfollow(int fd);
 int bws_close(int fd);
@@ -19,6 +21,8 @@ void bws_copied(int from, int to);
 /* The kernel is about to close it, to put another one there. */
 void bws_replaced(int fd);
 struct bws_conn;
+/* Is this descriptor still the connection's? Any thread. */
+bool bws_fds_is(int fd, const struct bws_conn *c);
 int bws_shutdown(struct bws_conn *c, int fd, int how);
 
 #endif

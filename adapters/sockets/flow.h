@@ -50,6 +50,12 @@ void bws_flow_link(struct bws_conn *c);
 void bws_rx_ready(struct bws_conn *c);
 /* Receive by TCP again; `final`: this process will not ask for Beowire again. */
 void bws_rx_return(struct bws_conn *c, bool final);
+/* What has come by Beowire and is about to be thrown away, TCP has to bring before it ends. */
+static inline void bws_rx_must(struct bws_conn *c)
+{
+	if (c->rx.way != BWS_TCP && c->rx.next > c->shared->rx)
+		c->rx.must = c->rx.next;
+}
 /* A message of the peer. */
 void bws_rx_switch(struct bws_conn *c, uint64_t epoch, uint64_t from);
 void bws_rx_data(struct bws_conn *c, uint64_t off, const void *data, uint64_t len);
@@ -90,11 +96,19 @@ void bws_return(struct bws_conn *c, bool final);
 /* And wait until that is done, for so long at most, all connections or (c) one; no lock held.
  * False: it is not. */
 bool bws_return_wait(struct bws_conn *c, bool final, uint64_t timeout_ns);
-/* By TCP for good, from now on. No lock held; waits. */
-void bws_pin(struct bws_conn *c, const char *why);
+/* By TCP for good, from now on. No lock held. Waits for the peer to give the way back, and for its
+ * program to take what TCP has no room for. False, with errno: it does not, and the connection is
+ * at its end; the kernel's, too, whoever else has it. */
+bool bws_pin(struct bws_conn *c, const char *why);
+/* The same of what this descriptor leads to, if it is a connection. */
+bool bws_pin_fd(int fd, const char *why);
+/* The same for a call of the kernel that sends: as a send it waits for room as long as the program
+ * wants, EAGAIN of a descriptor that does not wait or with MSG_DONTWAIT. False, with errno. */
+bool bws_pin_to_send(struct bws_conn *c, int fd, const char *why, int flags);
 
 struct msghdr;
-/* Connections that a message passes to another process are by TCP for good before. */
-void bws_pass(int fd, const struct msghdr *m);
+/* Connections that a message passes to another process are by TCP for good before. False: one of
+ * them cannot be (bws_pin()). */
+bool bws_pass(const struct msghdr *m);
 
 #endif

@@ -127,6 +127,31 @@ void bws_life_begin(void)
 	pthread_atfork(bws_life_before, bws_life_in_parent, bws_life_in_child);
 }
 
+static bool bws_life_goes_along(struct bws_conn *c)
+{
+	bool goes = false;
+
+	for (int fd = bws_table_next(0); fd >= 0 && !goes; fd = bws_table_next(fd + 1))
+		goes = bws_fds_is(fd, c) && !(bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	return goes;
+}
+
+/* The process is about to end, or to become another program, and some bytes are still not with TCP:
+ * the peer must not take that for a good end, nor may another program send behind the gap. */
+static void bws_life_reset(bool exec)
+{
+	const struct sockaddr none = {.sa_family = AF_UNSPEC};
+	const struct linger reset = {.l_onoff = 1};
+
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		if (c->tx.way == BWS_TCP || c->error)
+			continue;
+		bws_r()->setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		if (exec && bws_life_goes_along(c))
+			bws_r()->connect(c->fd, &none, sizeof(none));
+	}
+}
+
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are
  * not closed then, but no memory. */
 static void bws_life_exec(void)
@@ -136,7 +161,11 @@ static void bws_life_exec(void)
 	if (bws.pid == getpid()) {
 		bws.held++;
 		/* For good: the endpoint goes with this program. */
-		bws_return_wait(NULL, true, BWS_LIFE_PATIENCE);
+		if (!bws_return_wait(NULL, true, BWS_LIFE_PATIENCE)) {
+			bws_lock();
+			bws_life_reset(true);
+			bws_unlock();
+		}
 		bws_tell_all();
 		return;
 	}
@@ -265,7 +294,16 @@ static void bws_life_end(void)
 	if (!bws.on || bws.pid != getpid() || atomic_exchange(&ended, true))
 		return;
 	bws.held++;
-	bws_return_wait(NULL, true, BWS_LIFE_ENDING);
+	if (bws_core_is_inside()) {
+		/* A handler of a signal ends the process in the midst of the library. */
+		bws_life_reset(false);
+		return;
+	}
+	if (!bws_return_wait(NULL, true, BWS_LIFE_ENDING)) {
+		bws_lock();
+		bws_life_reset(false);
+		bws_unlock();
+	}
 	bws_tell_all();
 }
 

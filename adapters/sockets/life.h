@@ -7,8 +7,7 @@
  * constructor: our handlers run before its own. */
 void bws_life_begin(void);
 
-/* In a child of fork(): threads that slept are the parent's; and the end of a thread. */
+/* In a child of fork(): threads that slept are the parent's. */
 void bws_sleepers_forget(void);
-void bws_sleepers_end(void);
 
 #endif

@@ -11,6 +11,8 @@ static void *bws_real_find(const char *name)
 {
 	if (!strcmp(name, "spawn_dup2"))
 		name = "posix_spawn_file_actions_adddup2";
+	if (!strcmp(name, "vdprintf_chk"))
+		name = "__vdprintf_chk";
 	return dlsym(RTLD_NEXT, name);
 }
 

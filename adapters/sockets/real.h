@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -42,7 +43,10 @@
 	X(int, fcntl, (int, int, ...))                                                             \
 	X(FILE *, fdopen, (int, const char *))                                                     \
 	X(int, ioctl, (int, unsigned long, ...))                                                   \
+	X(int, listen, (int, int))                                                                 \
 	X(int, ppoll, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))        \
+	X(ssize_t, preadv2, (int, const struct iovec *, int, off_t, int))                          \
+	X(ssize_t, pwritev2, (int, const struct iovec *, int, off_t, int))                         \
 	X(ssize_t, read, (int, void *, size_t))                                                    \
 	X(ssize_t, readv, (int, const struct iovec *, int))                                        \
 	X(ssize_t, recvfrom, (int, void *, size_t, int, struct sockaddr *, socklen_t *))           \
@@ -61,6 +65,8 @@
 	X(int, spawn_dup2, (posix_spawn_file_actions_t *, int, int))                               \
 	X(long, syscall, (long, ...))                                                              \
 	X(ssize_t, splice, (int, off64_t *, int, off64_t *, size_t, unsigned int))                 \
+	X(int, vdprintf, (int, const char *, va_list))                                             \
+	X(int, vdprintf_chk, (int, int, const char *, va_list))                                    \
 	X(ssize_t, write, (int, const void *, size_t))                                             \
 	X(ssize_t, writev, (int, const struct iovec *, int))
 

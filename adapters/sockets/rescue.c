@@ -59,6 +59,7 @@ void bws_lose(struct bws_conn *c)
 	c->owed = 0;
 	c->tx.epoch = 0;
 	c->tx.unsent = NULL;
+	bws_rx_must(c);
 	bws_queue_clear(&c->rx.queue);
 	c->rx.open = c->rx.wanted = false;
 	c->rx.returning = 0;

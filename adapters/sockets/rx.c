@@ -35,6 +35,10 @@ void bws_rx_ready(struct bws_conn *c)
 void bws_rx_by_tcp(struct bws_conn *c, uint64_t n)
 {
 	c->shared->rx += n;
+	if (c->rx.must && c->shared->rx >= c->rx.must) {
+		c->rx.must = 0;
+		bws_conn_settle(c);
+	}
 	if (c->rx.way == BWS_UNTIL && c->shared->rx == c->rx.from) {
 		atomic_store(&c->rx.way, BWS_BW);
 		bws_watch_changed(c);
@@ -103,6 +107,7 @@ void bws_rx_return(struct bws_conn *c, bool final)
 		bws_conn_settle(c);
 		return;
 	}
+	bws_rx_must(c);
 	bws_queue_clear(&c->rx.queue);
 	c->rx.open = false;
 	atomic_store(&c->rx.way, BWS_TCP);

@@ -18,8 +18,9 @@
 #include "real.h"
 #include "watch.h"
 
-#define BWS_SPIN_MIN 2000  /* ns */
-#define BWS_SPIN_MAX 50000 /* about what sleeping and waking costs both sides */
+#define BWS_SPIN_MIN 2000   /* ns */
+#define BWS_SPIN_MAX 50000  /* about what sleeping and waking costs both sides */
+#define BWS_SPINS    200000 /* ns, all of one wait */
 #define BWS_PAUSE_NS 50000
 #define BWS_WRITABLE (BWS_WINDOW / 3) /* bytes of room with which a connection is writable */
 #define BWS_FEW	     64		      /* connections among which one is looked for */
@@ -27,6 +28,9 @@
 #define BWS_SKIP_NS  BWS_MS	      /* between two such questions */
 
 static struct bws_sleeper *bws_sleepers;
+static struct bws_sleeper *bws_sleepers_with_fd; /* of all threads, asleep or not */
+static pthread_key_t bws_sleeper_key;		 /* of each thread's own, for its end */
+static bool bws_sleeper_keyed;
 static bool bws_driven; /* one of them sleeps on libbeowire's descriptor */
 static __thread struct bws_away bws_away;
 static _Atomic uint64_t bws_spin_ns = 20000;
@@ -41,7 +45,7 @@ short bws_ready(struct bws_conn *c)
 
 	if (c->error)
 		return POLLIN | POLLOUT | POLLERR | POLLHUP;
-	if (c->rx.way == BWS_BW && (c->rx.queue.first || c->rx.ended))
+	if (c->rx.way == BWS_BW && (c->rx.queue.first || c->rx.ended || c->rx.shut))
 		ready |= POLLIN;
 	if (c->tx.way == BWS_BW && (bws_tx_room(c) >= BWS_WRITABLE || c->tx.shut))
 		ready |= POLLOUT;
@@ -56,7 +60,7 @@ short bws_asked(struct bws_conn *c, short events)
 
 	if (c->rx.way != BWS_BW)
 		asked |= events & (POLLIN | POLLRDNORM);
-	else if (!c->rx.ended)
+	else if (!c->rx.ended && !c->rx.shut)
 		asked |= POLLRDHUP;
 	if (c->tx.way == BWS_TCP)
 		asked |= events & (POLLOUT | POLLWRNORM);
@@ -67,7 +71,8 @@ short bws_asked(struct bws_conn *c, short events)
 
 short bws_told(struct bws_conn *c, short events, short revents)
 {
-	if (c->rx.way == BWS_BW && !c->rx.ended && revents & (POLLRDHUP | POLLHUP | POLLERR)) {
+	if (c->rx.way == BWS_BW && !c->rx.ended && !c->rx.shut &&
+	    revents & (POLLRDHUP | POLLHUP | POLLERR)) {
 		c->rx.ended = true;
 		bws_watch_changed(c);
 	}
@@ -119,27 +124,56 @@ void bws_wake(struct bws_conn *c, uint32_t what)
 		bws_watch_wake(c, what);
 }
 
+static void bws_sleeper_close(struct bws_sleeper *s)
+{
+	struct bws_sleeper **at = &bws_sleepers_with_fd;
+
+	if (s->fd < 0)
+		return;
+	while (*at != s)
+		at = &(*at)->next_with_fd;
+	*at = s->next_with_fd;
+	bws_own_close(s->fd);
+	s->fd = -1;
+}
+
+/* At the end of a thread that has slept. */
+static void bws_sleeper_end(void *sleeper)
+{
+	bws_lock();
+	bws_sleeper_close(sleeper);
+	bws_unlock();
+}
+
+static void bws_sleeper_begin(void)
+{
+	bws_sleeper_keyed = !pthread_key_create(&bws_sleeper_key, bws_sleeper_end);
+}
+
+/* Lock held. False: it cannot be woken. */
 static bool bws_sleeper_ready(struct bws_sleeper *s)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (s->fd >= 0)
+		return true;
+	pthread_once(&once, bws_sleeper_begin);
+	if (!bws_sleeper_keyed || pthread_setspecific(bws_sleeper_key, s))
+		return false;
+	s->fd = bws_own_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->fd < 0)
-		s->fd = bws_own_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return s->fd >= 0;
+		return false;
+	s->next_with_fd = bws_sleepers_with_fd;
+	bws_sleepers_with_fd = s;
+	return true;
 }
 
 void bws_sleepers_forget(void)
 {
 	bws_sleepers = NULL;
 	bws_driven = false;
-	if (bws_self.fd >= 0)
-		bws_own_close(bws_self.fd);
-	bws_self = (struct bws_sleeper){.fd = -1};
-}
-
-void bws_sleepers_end(void)
-{
-	if (bws_self.fd >= 0)
-		bws_own_close(bws_self.fd);
-	bws_self.fd = -1;
+	while (bws_sleepers_with_fd)
+		bws_sleeper_close(bws_sleepers_with_fd);
 }
 
 static void bws_sleeper_leave(struct bws_sleeper *s)
@@ -180,6 +214,52 @@ void bws_sleepers_rouse(void)
 	bws_unlock();
 }
 
+/* A sleep that is under way. */
+struct bws_sleep {
+	const struct bws_reason *why;
+	bool listed; /* among those that are rung */
+	bool drives;
+};
+
+/* It is over. Lock held. */
+static void bws_sleep_end(const struct bws_sleep *s)
+{
+	if (s->why->asleep)
+		atomic_fetch_sub(s->why->asleep, 1);
+	if (s->listed)
+		bws_sleeper_leave(&bws_self);
+	if (s->drives)
+		bws_driven = false;
+}
+
+/* The thread was cancelled (pthread_cancel(3)). */
+static void bws_sleep_cancelled(void *sleep)
+{
+	const struct bws_sleep *s = sleep;
+
+	bws_lock();
+	bws_sleep_end(s);
+	if (s->drives && bws_sleepers)
+		bws_ring(bws_sleepers);
+	bws_unlock();
+}
+
+/* As ppoll(); the lock is not held meanwhile. */
+static int bws_sleep_in_kernel(struct bws_sleep *s, struct pollfd *fds, int n,
+			       const struct timespec *span, const sigset_t *mask)
+{
+	volatile int rc, error;
+
+	pthread_cleanup_push(bws_sleep_cancelled, s);
+	bws_unlock();
+	rc = bws_r()->ppoll(fds, (nfds_t)n, span, mask);
+	error = errno;
+	bws_lock();
+	pthread_cleanup_pop(false);
+	errno = error;
+	return rc;
+}
+
 int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t deadline,
 	      const sigset_t *mask)
 {
@@ -187,6 +267,7 @@ int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t 
 	struct bws_sleeper *s = &bws_self;
 	uint64_t now = bw_clock_now(), span = UINT64_MAX, limit;
 	bool drive = false, ready = bws_sleeper_ready(s);
+	struct bws_sleep sleep;
 	struct timespec t;
 	int rc, error;
 
@@ -206,7 +287,9 @@ int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t 
 			span = limit;
 	}
 	if (ready) {
-		*s = (struct bws_sleeper){.next = bws_sleepers, .why = why, .fd = s->fd};
+		s->next = bws_sleepers;
+		s->why = why;
+		s->rung = false;
 		bws_sleepers = s;
 		fds[n++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
 	}
@@ -216,17 +299,11 @@ int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t 
 	}
 	if (why->asleep)
 		atomic_fetch_add(why->asleep, 1);
-	bws_unlock();
-	rc = bws_r()->ppoll(fds, (nfds_t)n, bw_clock_span(span, &t), mask);
+	sleep = (struct bws_sleep){.why = why, .listed = ready, .drives = drive};
+	rc = bws_sleep_in_kernel(&sleep, fds, n, bw_clock_span(span, &t), mask);
 	error = errno;
-	bws_lock();
 	/* Before any handler runs: it would ring for whoever is awake. */
-	if (why->asleep)
-		atomic_fetch_sub(why->asleep, 1);
-	if (ready)
-		bws_sleeper_leave(s);
-	if (drive)
-		bws_driven = false;
+	bws_sleep_end(&sleep);
 	/* With an endpoint that was there before the lock was taken. */
 	if (ep) {
 		bw_progress(ep);
@@ -295,13 +372,14 @@ int bws_await(struct bws_conn *c, short events, uint64_t deadline)
 	uint64_t began = bw_clock_now();
 	int rc;
 
-	bws_unlock();
-	rc = bws_spin();
-	bws_lock();
-	if (rc)
-		return 0;
-	if (bws_ready(c) & events)
-		return 0;
+	/* What comes may be for others all the time. */
+	do {
+		bws_unlock();
+		rc = bws_spin();
+		bws_lock();
+		if (bws_ready(c) & events)
+			return 0;
+	} while (rc && bw_clock_now() - began < BWS_SPINS);
 	fds[0] = (struct pollfd){.fd = c->fd, .events = bws_asked(c, events)};
 	rc = bws_sleep(&why, fds, 1, deadline, NULL);
 	bws_spin_learn(bw_clock_now() - began);

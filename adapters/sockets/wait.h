@@ -25,11 +25,12 @@ struct bws_reason {
 	_Atomic int *asleep; /* or an epoll instance, which has a bell: its threads that sleep */
 };
 
-/* A thread that sleeps. */
+/* A thread that sleeps, or has slept. */
 struct bws_sleeper {
-	struct bws_sleeper *next;
+	struct bws_sleeper *next;	  /* that sleeps */
+	struct bws_sleeper *next_with_fd; /* that has a descriptor */
 	const struct bws_reason *why;
-	int fd;
+	int fd; /* eventfd, from its first sleep to the end of the thread; -1: none */
 	bool rung;
 };
 

@@ -245,11 +245,14 @@ static int bwk_conn_shutdown(struct socket *sock, int how)
 	else if (how != SHUT_WR)
 		bwk_sock_shut(sk, RCV_SHUTDOWN);
 	bwk_port_unlock(port);
-	if (!error && !listens && how != SHUT_RD)
+	if (!error && how != SHUT_WR)
+		sk->sk_state_change(sk); /* whatever becomes of the other direction */
+	if (!error && !listens && how != SHUT_RD) {
 		error = bwk_conn_end(bs, false);
-	if (!error)
-		sk->sk_state_change(sk);
-	return error;
+		if (!error)
+			sk->sk_state_change(sk);
+	}
+	return error == -EAGAIN ? -ENOBUFS : error;
 }
 
 /* The peer of a connection that is not there yet, or no more, has no name. */
@@ -316,6 +319,10 @@ static void bwk_conn_detach(struct bwk_sock *bs, bool reset)
 	/* What came until now may have pressed. The lock is kept until nothing more comes. */
 	bwk_queue_press(bs, false);
 	if (peer) {
+		/* What has come since, nobody reads either. */
+		if (!lost && !reset && bs->sk.sk_state == TCP_ESTABLISHED &&
+		    !skb_queue_empty(&bs->sk.sk_receive_queue))
+			bwk_conn_say(port, peer, BW_CONN_RESET, 0, NULL);
 		peer->conn = NULL;
 		if (lost || bs->sk.sk_state != TCP_ESTABLISHED)
 			bwk_peer_leave(port, peer);

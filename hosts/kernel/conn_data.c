@@ -10,10 +10,14 @@
 
 #define BWK_CONN_CHUNK (8u << 20) /* bytes of a stream that make one message */
 
-static int bwk_conn_usable(const struct sock *sk)
+/* 0: the connection was seen to be there. Another thread may take the error meanwhile, which is
+ * none of this call then. */
+static int bwk_conn_usable(struct sock *sk)
 {
-	if (READ_ONCE(sk->sk_err))
-		return sock_error((struct sock *)sk);
+	int error = sock_error(sk);
+
+	if (error)
+		return error;
 	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
 		return -EPIPE;
 	return bwk_conn_state(sk) == TCP_ESTABLISHED ? 0 : -ENOTCONN;
@@ -207,6 +211,9 @@ static int bwk_conn_give(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 	bool over = !stream || n == whole;
 	int error = bwk_conn_take(bs, skb, m, n, over && !peek, timeout);
 
+	/* All may have come and its sender let go of it, before the program's memory was gone. */
+	if (error == -EFAULT && over && !peek && cb->event == BEOWIRE_ENVELOPE)
+		cb->imm = 1;
 	if (error)
 		return bwk_conn_stays(error) ? error : bwk_conn_lost(bs, skb, error);
 	if (!stream)

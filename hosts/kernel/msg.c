@@ -318,7 +318,8 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 		n = 0;
 	else
 		error = bwk_msg_fetch(bs, skb, m, n, flags & MSG_DONTWAIT, timeout);
-	if (!error && READ_ONCE(bs->info_wanted))
+	/* Not of what another thread may take meanwhile: the option can be set during the call. */
+	if (!error && !(flags & MSG_PEEK) && READ_ONCE(bs->info_wanted))
 		error = bwk_msg_describe(m, cb);
 	if (error)
 		return error;

@@ -240,7 +240,8 @@ void bwk_queue_relieve(struct bwk_sock *bs)
 	    used > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
 		return;
 	bwk_port_lock(port);
-	bwk_queue_press(bs, false);
+	if (!READ_ONCE(bs->hold))
+		bwk_queue_press(bs, false);
 	bwk_port_run(port);
 	bwk_port_unlock(port);
 }

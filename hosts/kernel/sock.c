@@ -39,9 +39,16 @@ static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_
 	};
 	int error = bwk_port_open(bwk_node_of(sock_net(&bs->sk)), &attr);
 
-	if (!error)
-		bs->module = NULL;
-	return error;
+	if (error)
+		return error;
+	bs->module = NULL;
+	if (bs->hold) { /* BEOWIRE_PRESSURE was set before */
+		bwk_port_lock(bs->port);
+		bwk_queue_press(bs, true);
+		bwk_port_run(bs->port);
+		bwk_port_unlock(bs->port);
+	}
+	return 0;
 }
 
 struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner)

@@ -519,6 +519,68 @@ static void test_threads_on_one_socket(void **state)
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
+/* ---- an error that another thread takes ---- */
+
+struct refused {
+	int fd;
+	struct sockaddr_beowire at; /* nobody listens there */
+	uint64_t end;
+};
+
+static long send_again(void *arg)
+{
+	const struct refused *r = arg;
+	long sent = 0;
+
+	while (kt_now_ns() < r->end)
+		sent += send(r->fd, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+	return sent;
+}
+
+static long take_error(void *arg)
+{
+	const struct refused *r = arg;
+
+	while (kt_now_ns() < r->end)
+		kt_error(r->fd);
+	return 0;
+}
+
+static long connect_again(void *arg)
+{
+	const struct refused *r = arg;
+	long refused = 0;
+
+	while (kt_now_ns() < r->end)
+		refused += kt_connect(r->fd, &r->at) == -ECONNREFUSED;
+	return refused;
+}
+
+/* Who finds no error any more, as another thread has taken it, has not seen a connection either:
+ * nothing is sent, and the peer of an attempt that is over is not used. */
+static void test_an_error_that_another_thread_takes(void **state)
+{
+	kt_each_connection_type(type) {
+		int deaf = kt_bound("b", *type, 0);
+		struct refused r = {.fd = kt_open("a", *type),
+				    .at = kt_at(deaf),
+				    .end = kt_now_ns() + 1500000000};
+		struct kt_thread t[5];
+
+		for (int i = 0; i < 5; i++)
+			kt_start(&t[i],
+				 i < 2	 ? send_again
+				 : i < 4 ? take_error
+					 : connect_again,
+				 &r);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(kt_join(&t[i]), 0);
+		assert_true(kt_join(&t[4]) >= 0);
+		close(r.fd);
+		close(deaf);
+	}
+}
+
 /* ---- listeners ---- */
 
 static void test_backlog(void **state)
@@ -682,6 +744,7 @@ int main(void)
 		kt_test(test_connect_interrupted),
 		kt_test(test_never_connected_anew),
 		kt_test(test_threads_on_one_socket),
+		kt_test(test_an_error_that_another_thread_takes),
 		kt_test(test_backlog),
 		kt_test(test_accept_waits),
 		kt_test(test_listener_is_shut_down),

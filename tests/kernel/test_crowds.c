@@ -159,6 +159,31 @@ static void test_each_is_spoken_to(void **state)
 	disperse(&c);
 }
 
+/* Who asks for envelopes before he has a port has asked: peers announce short messages, too. */
+static void test_pressure_from_the_beginning(void **state)
+{
+	int fd = kt_open("a", SOCK_RDM), other = kt_bound("b", SOCK_RDM, 0);
+	const struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
+	struct beowire_info info;
+	struct sockaddr_beowire at;
+	char bytes[100] = {0}; /* longer than an envelope */
+	ssize_t n;
+
+	kt_option(fd, BEOWIRE_INFO_WANTED, 1);
+	kt_option(fd, BEOWIRE_PRESSURE, 1);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any)), 0);
+	at = kt_at(fd);
+	do { /* until the peer has heard of it; who waits would wait until it is fetched */
+		n = sendto(other, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&at,
+			   sizeof(at));
+		assert_int_equal(n, sizeof(bytes));
+		assert_int_equal(kt_recv_info(fd, bytes, sizeof(bytes), &info, 0), 0);
+	} while (info.event == BEOWIRE_MESSAGE);
+	assert_int_equal(info.event, BEOWIRE_ENVELOPE);
+	close(fd);
+	close(other);
+}
+
 /* Frames that b's interface has received. */
 static uint64_t heard_by_b(void)
 {
@@ -300,6 +325,7 @@ int main(void)
 		kt_test(test_each_hears_the_end),
 		kt_test(test_each_is_forgotten),
 		kt_test(test_each_is_spoken_to),
+		kt_test(test_pressure_from_the_beginning),
 		kt_test(test_the_rest_follows_at_once),
 		kt_test(test_none_goes_while_memory_comes_late),
 		kt_test(test_strangers),

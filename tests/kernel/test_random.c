@@ -298,6 +298,21 @@ static void do_send(void)
 	}
 }
 
+/* All of what is first there, though it may have to be fetched. */
+static void receive_patiently(void)
+{
+	struct pollfd poller = {.fd = *readable(), .events = POLLIN};
+
+	for (int tries = 0; tries < 5; tries++) {
+		ssize_t n = recv(poller.fd, memory, MEMORY, MSG_DONTWAIT);
+
+		note(RECEIVED, n);
+		if (n >= 0 || errno != EAGAIN)
+			break;
+		poll(&poller, 1, 5);
+	}
+}
+
 static void do_receive(void)
 {
 	struct sockaddr_beowire from;
@@ -305,7 +320,7 @@ static void do_receive(void)
 	struct iovec parts[4] = {{pointer(), length() / 2}, {pointer(), length() / 2}};
 	struct mmsghdr row[4];
 
-	switch (below(5)) {
+	switch (below(6)) {
 	case 0:
 		note(RECEIVED, recv(*readable(), pointer(), length(), flags()));
 		break;
@@ -329,6 +344,9 @@ static void do_receive(void)
 		}
 		note(RECEIVED,
 		     recvmmsg(*readable(), row, 4, (unsigned)flags() | MSG_DONTWAIT, NULL));
+		break;
+	case 5:
+		receive_patiently();
 		break;
 	}
 }

@@ -289,8 +289,9 @@ static uint32_t take_and_leave(int fd)
 static void test_whom_the_program_needs_stays(void **state)
 {
 	int fd = kt_watching("a"), friend = kt_bound("b", SOCK_RDM, 0);
-	int other = kt_bound("b", SOCK_RDM, 0);
+	int other = kt_bound("b", SOCK_RDM, 0), last = kt_bound("b", SOCK_RDM, 0);
 	struct sockaddr_beowire at = kt_at(fd), at_friend = kt_at(friend), at_other = kt_at(other);
+	struct sockaddr_beowire at_last = kt_at(last);
 	struct beowire_info info, told, to_friend = {0};
 	uint32_t gone = 0;
 	char byte;
@@ -306,6 +307,12 @@ static void test_whom_the_program_needs_stays(void **state)
 	assert_int_equal(need(fd, told.peer, false), 0);
 	assert_int_equal(need(fd, told.peer, true), 0);
 	assert_int_equal(need(fd, told.peer + 1000, true), ENOTCONN);
+	/* Whom it has spoken to last, it finds without looking. */
+	assert_int_equal(kt_send_to(last, "l", 1, &at), 1);
+	assert_int_equal(kt_recv_info(fd, &byte, 1, &told, 0), 0);
+	assert_int_equal(kt_send_to(fd, "m", 1, &at_last), 1);
+	assert_int_equal(need(fd, told.peer, false), 0);
+	assert_int_equal(kt_send_to(fd, "n", 1, &at_last), 1);
 	memset(came, 0, sizeof(came));
 	for (uint16_t i = 0; i < CROWD; i++) {
 		crowd[i] = kt_bound("b", SOCK_RDM, 0);
@@ -315,9 +322,11 @@ static void test_whom_the_program_needs_stays(void **state)
 	assert_in_range(gone, CROWD / 4, UINT32_MAX);
 	assert_int_equal(is_up(fd, &at_friend), 1);
 	assert_int_equal(is_up(fd, &at_other), 1);
+	assert_int_equal(is_up(fd, &at_last), 1);
 	leave_all();
 	close(friend);
 	close(other);
+	close(last);
 	close(fd);
 }
 

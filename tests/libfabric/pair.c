@@ -51,6 +51,7 @@ static void side_open(struct side *s, const struct pair_options *o)
 	assert_int_equal(fi_cntr_open(pair_domain, &cntr, &s->received, NULL), 0);
 	assert_int_equal(fi_cntr_open(pair_domain, &cntr, &s->written, NULL), 0);
 	assert_int_equal(fi_cntr_open(pair_domain, &cntr, &s->remote_written, NULL), 0);
+	assert_int_equal(fi_cntr_open(pair_domain, &cntr, &s->remote_read, NULL), 0);
 	assert_int_equal(fi_ep_bind(s->ep, &s->av->fid, 0), 0);
 	assert_int_equal(fi_ep_bind(s->ep, &s->tx->fid, FI_TRANSMIT | o->tx_bind), 0);
 	assert_int_equal(fi_ep_bind(s->ep, &s->rx->fid, FI_RECV | o->rx_bind), 0);
@@ -58,6 +59,7 @@ static void side_open(struct side *s, const struct pair_options *o)
 	assert_int_equal(fi_ep_bind(s->ep, &s->received->fid, FI_RECV), 0);
 	assert_int_equal(fi_ep_bind(s->ep, &s->written->fid, FI_WRITE), 0);
 	assert_int_equal(fi_ep_bind(s->ep, &s->remote_written->fid, FI_REMOTE_WRITE), 0);
+	assert_int_equal(fi_ep_bind(s->ep, &s->remote_read->fid, FI_REMOTE_READ), 0);
 	assert_int_equal(fi_enable(s->ep), 0);
 }
 
@@ -81,6 +83,7 @@ static void side_close(struct side *s)
 			      &s->received->fid,
 			      &s->written->fid,
 			      &s->remote_written->fid,
+			      &s->remote_read->fid,
 			      &s->av->fid};
 
 	for (size_t i = 0; i < sizeof(fids) / sizeof(fids[0]); i++)

@@ -33,7 +33,7 @@ struct side {
 	struct fid_ep *ep;
 	struct fid_av *av;
 	struct fid_cq *tx, *rx;
-	struct fid_cntr *sent, *received, *written, *remote_written;
+	struct fid_cntr *sent, *received, *written, *remote_written, *remote_read;
 	fi_addr_t self, peer; /* addresses in its vector */
 };
 

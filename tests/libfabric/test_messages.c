@@ -709,6 +709,24 @@ static void alias__has_its_own_flags(void **state)
 	assert_int_equal(fi_close(&alias->fid), 0);
 }
 
+/* Who has counters alone has nowhere to be told what there is. */
+static void peek__without_a_queue_is_refused(void **state)
+{
+	struct fi_cntr_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_msg_tagged m = {.addr = FI_ADDR_UNSPEC};
+	struct fid_cntr *cntr;
+	struct fid_ep *ep;
+
+	assert_int_equal(fi_endpoint(pair_domain, pair_info, &ep, NULL), 0);
+	assert_int_equal(fi_cntr_open(pair_domain, &attr, &cntr, NULL), 0);
+	assert_int_equal(fi_ep_bind(ep, &a.av->fid, 0), 0);
+	assert_int_equal(fi_ep_bind(ep, &cntr->fid, FI_RECV | FI_SEND), 0);
+	assert_int_equal(fi_enable(ep), 0);
+	assert_int_equal(fi_trecvmsg(ep, &m, FI_PEEK), -FI_EOPBADSTATE);
+	assert_int_equal(fi_close(&ep->fid), 0);
+	assert_int_equal(fi_close(&cntr->fid), 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -722,6 +740,7 @@ int main(void)
 		TEST(msg__is_another_queue_than_tagged),
 		TEST(peek__tells_claims_and_discards),
 		TEST(peek__makes_progress),
+		TEST(peek__without_a_queue_is_refused),
 		TEST(claim__can_be_discarded),
 		TEST(multi_recv__exactly_the_least_is_enough),
 		TEST(multi_recv__the_last_completion_carries_the_flag),

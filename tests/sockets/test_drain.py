@@ -2,6 +2,9 @@
 """A connection goes back to TCP with bytes that TCP has no room for: none comes twice, none is left
 out unnoticed, and who waits for room does not do so busily."""
 
+import subprocess
+
+import pytest
 from sockets_net import THERE, Nodes
 
 PORT = 7900
@@ -117,6 +120,34 @@ assert busy < 0.1, busy
 """
 
 
+# It takes nothing for so long, and tells by a file what came.
+SLOW_SERVER = SERVER.replace(
+    "while not told():", "until = time.monotonic() + PAUSE_S\n    while time.monotonic() < until:"
+).replace("orders.sendall(text)", 'open("came", "wb").write(text)')
+EXIT = "sys.exit(0)"
+KILLED = "one.close(); time.sleep(1); os.kill(os.getpid(), 9)"
+EXEC = """
+os.set_inheritable(one.fileno(), True)
+behind = f"import os; os.write({one.fileno()}, b'behind a gap')"
+os.execvp("python3", ["python3", "-c", behind])
+"""
+SPLICE = """
+r, w = os.pipe()
+os.write(w, b"X" * 1000)
+splice = ctypes.CDLL(None, use_errno=True).splice
+splice.argtypes = [ctypes.c_int, ctypes.c_void_p] * 2 + [ctypes.c_size_t, ctypes.c_uint]
+one.setblocking(False)
+assert splice(r, None, one.fileno(), None, 1000, 0) == -1
+assert ctypes.get_errno() == 11 # EAGAIN: there is no room yet
+one.setblocking(True)
+orders.sendall(b"1")
+assert splice(r, None, one.fileno(), None, 1000, 0) == 1000
+one.shutdown(socket.SHUT_WR)
+text = orders.recv(100)
+assert text == b"901000 B", text
+"""
+
+
 def test_a_child_sends_nothing_of_its_parents(nodes: Nodes) -> None:
     nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
     with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
@@ -141,3 +172,23 @@ def test_the_wait_for_room_in_tcp_is_not_busy(nodes: Nodes) -> None:
     nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
     with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
         nodes.run(["python3", "-c", CLIENT + SHUT])
+
+
+@pytest.mark.parametrize(
+    ("end", "pause_s"), [(EXIT, 8), (EXEC, 13), (KILLED, 4)], ids=["exit", "exec", "kill"]
+)
+def test_what_the_end_of_a_process_left_is_no_good_end(
+    nodes: Nodes, end: str, pause_s: int
+) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    server = SLOW_SERVER.replace("PAUSE_S", str(pause_s))
+    with nodes.server(["python3", "-c", server], PORT, ends=True):
+        words = nodes.words(nodes.here, ["python3", "-c", CLIENT + end])
+        subprocess.run(words, cwd=nodes.place, check=False, timeout=240)
+    assert (nodes.place / "came").read_text() == "reset"
+
+
+def test_a_splice_behind_what_is_left_keeps_the_order(nodes: Nodes) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
+        nodes.run(["python3", "-c", CLIENT + SPLICE])

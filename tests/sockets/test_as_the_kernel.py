@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Single calls on connections that go by Beowire do what the kernel does: of each a case that a
+random comparison (differ.c) does not come to."""
+
+import pytest
+from sockets_net import THERE, Nodes
+
+PORT = 7950
+SERVER = f"""
+import os, signal, socket, sys, time
+listener = socket.create_server(("", {PORT}))
+one, orders = listener.accept()[0], listener.accept()[0]
+orders.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+while one.recv(1) == b"0":
+    one.sendall(b"0")
+while order := orders.recv(1):
+    if order == b"s":
+        one.sendall(bytes(50000))
+    elif order == b"4":
+        one.sendall(b"half")
+        time.sleep(1)
+        one.sendall(b"more")
+    elif order == b"l":
+        time.sleep(1)
+        one.sendall(b"late")
+    elif order == b"k":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif order == b"r":
+        orders.sendall(one.recv(100))
+"""
+CLIENT = f"""
+import ctypes, errno, os, select, socket, struct, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+way = libc.beowire_sockets_way
+def connect(one):
+    one.connect(("{THERE}", {PORT}))
+    orders = socket.create_connection(("{THERE}", {PORT}))
+    orders.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1) # stays on TCP
+    until = time.monotonic() + 60
+    while way(one.fileno()) != 3:
+        assert time.monotonic() < until
+        one.sendall(b"0")
+        assert one.recv(1) == b"0"
+    one.sendall(b"1")
+    return orders
+def available(one):
+    import fcntl, termios
+    room = bytearray(4)
+    fcntl.ioctl(one, termios.FIONREAD, room)
+    return struct.unpack("i", room)[0]
+def soon(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+"""
+CONNECTED = f"""{CLIENT}
+one = socket.socket()
+orders = connect(one)
+"""
+
+CASES = {
+    "epoll before connect": f"""{CLIENT}
+one, watch = socket.socket(), select.epoll()
+watch.register(one, select.EPOLLIN | select.EPOLLET)
+orders = connect(one)
+while watch.poll(0):
+    pass
+assert way(one.fileno()) == 3
+orders.sendall(b"l")
+assert watch.poll(30) == [(one.fileno(), select.EPOLLIN)]
+assert one.recv(10) == b"late"
+""",
+    "threads that wait": f"""{CONNECTED}
+def wait():
+    poller = select.poll()
+    poller.register(one, select.POLLIN)
+    poller.poll(10)
+def open_now():
+    return len(os.listdir("/proc/self/fd"))
+before = open_now()
+for _ in range(50):
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join()
+assert open_now() <= before + 5, (before, open_now())
+""",
+    "dprintf": f"""{CONNECTED}
+assert libc.dprintf(one.fileno(), b"%s %d", b"printed", 7) == 9
+orders.sendall(b"r")
+assert orders.recv(100) == b"printed 7"
+assert way(one.fileno()) & 2
+""",
+    "a number that is another's": f"""{CONNECTED}
+got = []
+old = one.fileno()
+thread = threading.Thread(target=lambda: got.append(libc.recv(old, bytes(10), 10, 0)))
+thread.start()
+time.sleep(0.5)
+a, b = socket.socketpair()
+os.dup2(a.fileno(), old) # the connection is closed, and its number is another socket's
+b.sendall(b"not for it")
+thread.join(30)
+assert not thread.is_alive()
+assert got == [-1], got
+assert os.read(old, 100) == b"not for it"
+one.detach()
+""",
+    "shutdown of reading": f"""{CONNECTED}
+orders.sendall(b"s")
+soon(lambda: available(one) == 50000)
+one.shutdown(socket.SHUT_RD)
+got = 0
+while some := one.recv(65536):
+    got += len(some)
+assert got == 50000, got
+""",
+    "the end of a killed peer, without waiting": f"""{CONNECTED}
+orders.sendall(b"k")
+until = time.monotonic() + 30
+while True:
+    assert time.monotonic() < until
+    try:
+        assert one.recv(1, socket.MSG_DONTWAIT) == b""
+        break
+    except BlockingIOError:
+        pass
+    except ConnectionResetError:
+        break
+""",
+    "a look at all of it": f"""{CONNECTED}
+orders.sendall(b"4")
+assert one.recv(8, socket.MSG_PEEK | socket.MSG_WAITALL) == b"halfmore"
+assert one.recv(8) == b"halfmore"
+one.settimeout(0.3)
+""",
+    "nothing at all": f"""{CONNECTED}
+def failed(rc):
+    return (rc, ctypes.get_errno())
+assert failed(libc.recv(one.fileno(), None, 0, socket.MSG_DONTWAIT)) == (-1, errno.EAGAIN)
+assert libc.recvmmsg(one.fileno(), None, 0, socket.MSG_DONTWAIT, None) == 0
+orders.sendall(b"s")
+soon(lambda: available(one) == 50000)
+assert libc.recv(one.fileno(), None, 0, socket.MSG_DONTWAIT) == 0
+one.shutdown(socket.SHUT_WR)
+assert failed(libc.send(one.fileno(), None, 0, socket.MSG_NOSIGNAL)) == (-1, errno.EPIPE)
+""",
+    "splice": f"""{CONNECTED}
+r, w = os.pipe()
+os.write(w, b"spliced")
+libc.splice.argtypes = [ctypes.c_int, ctypes.c_void_p] * 2 + [ctypes.c_size_t, ctypes.c_uint]
+one.sendall(b"first, ")
+assert libc.splice(r, None, one.fileno(), None, 7, 0) == 7
+time.sleep(0.5)
+orders.sendall(b"r")
+assert orders.recv(100) == b"first, spliced"
+""",
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_call_does_what_the_kernel_does(nodes: Nodes, case: str) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    with nodes.server(["python3", "-c", SERVER], PORT):
+        nodes.run(["python3", "-c", CASES[case]])
