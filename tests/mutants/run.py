@@ -464,7 +464,7 @@ class Workshop:
             programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
         plugin = "libbeowire-sockets.so"
         given: dict[str, tuple[str, list[str]]] = {
-            "differ": ("differ*.c", ["both", "7", "150"]),
+            "differ": ("differ*.c", ["both", "7", "300"]),
             "quiet": ("quiet.c", []),
             "asleep": ("asleep.c", []),
             "asleep alone": ("asleep.c", ["alone"]),
