@@ -276,7 +276,7 @@ BWS_CALL ssize_t splice(int from, off64_t *from_at, int to, off64_t *to_at, size
 	int wait = flags & SPLICE_F_NONBLOCK ? MSG_DONTWAIT : 0;
 	ssize_t moved = -1;
 
-	if ((!in || bws_pin(in, "splice()")) &&
+	if ((!in || bws_pin_to_receive(in, "splice()")) &&
 	    (!out || bws_pin_to_send(out, to, "splice()", wait)))
 		moved = bws_r()->splice(from, from_at, to, to_at, n, flags);
 	if (in)

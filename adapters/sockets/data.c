@@ -231,8 +231,7 @@ static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int f
 	uint64_t deadline = 0, all;
 	bool asked = false, full, peek = flags & MSG_PEEK;
 	bool whole = (flags & MSG_WAITALL) && !peek;
-	bool waits = bws_blocks(fd, flags); /* the kernel looks once, too */
-	struct msghdr told = {0};	    /* Beowire brings nothing beside bytes */
+	struct msghdr told = {0}; /* Beowire brings nothing beside bytes */
 	struct bws_iov to;
 	ssize_t n = 0, sum = 0;
 
@@ -253,13 +252,14 @@ static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int f
 			break;
 		if ((n < 0 && n != -EAGAIN) || (n < 0 && sum && !whole))
 			break;
-		if (!waits && n < 0 && bws_recv_look(c))
-			continue;
-		if (!waits)
-			break;
-		if (!asked)
+		if (!asked) {
+			if (!bws_blocks(fd, flags) && n < 0 && bws_recv_look(c))
+				continue;
+			if (!bws_blocks(fd, flags))
+				break;
 			deadline = bws_deadline(fd, SO_RCVTIMEO);
-		asked = true;
+			asked = true;
+		}
 		if (n > 0 && !bws_recv_more(c, deadline))
 			break;
 		if (n > 0) { /* from the beginning */

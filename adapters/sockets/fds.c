@@ -349,14 +349,30 @@ bool bws_pin_fd(int fd, const char *why)
 	return done;
 }
 
+bool bws_pin_to_receive(struct bws_conn *c, const char *why)
+{
+	int error;
+
+	bws_pin_begin(c, why);
+	bws_lock();
+	bws_return(c, false);
+	error = c->error;
+	bws_unlock();
+	errno = error;
+	return !error;
+}
+
 bool bws_pin_to_send(struct bws_conn *c, int fd, const char *why, int flags)
 {
-	uint64_t deadline = UINT64_MAX;
+	uint64_t deadline = UINT64_MAX, until = bw_clock_now() + BWS_FDS_PATIENCE;
 	int rc = 0;
 
 	bws_pin_begin(c, why);
-	if (!bws_return_wait(c, false, BWS_FDS_PATIENCE) && bws_pin_left(c) == UINT64_MAX)
-		return bws_settled(c) || bws_pin_failed(c);
+	/* The way back is a round trip; what TCP has no room for then waits as a send does. */
+	while (!bws_return_wait(c, false, BWS_MS) && bws_pin_left(c) == UINT64_MAX) {
+		if (bw_clock_now() > until)
+			return bws_settled(c) || bws_pin_failed(c);
+	}
 	if (!bws_blocks(fd, flags))
 		rc = -EAGAIN;
 	else

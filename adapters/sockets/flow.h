@@ -102,6 +102,8 @@ bool bws_return_wait(struct bws_conn *c, bool final, uint64_t timeout_ns);
 bool bws_pin(struct bws_conn *c, const char *why);
 /* The same of what this descriptor leads to, if it is a connection. */
 bool bws_pin_fd(int fd, const char *why);
+/* The same for a call of the kernel that receives: nothing is waited for. */
+bool bws_pin_to_receive(struct bws_conn *c, const char *why);
 /* The same for a call of the kernel that sends: as a send it waits for room as long as the program
  * wants, EAGAIN of a descriptor that does not wait or with MSG_DONTWAIT. False, with errno. */
 bool bws_pin_to_send(struct bws_conn *c, int fd, const char *why, int flags);

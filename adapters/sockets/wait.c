@@ -379,8 +379,8 @@ int bws_await(struct bws_conn *c, short events, uint64_t deadline)
 		bws_lock();
 		if (bws_ready(c) & events)
 			return 0;
-	} while (rc && bw_clock_now() - began < BWS_SPINS);
-	fds[0] = (struct pollfd){.fd = c->fd, .events = bws_asked(c, events)};
+		fds[0] = (struct pollfd){.fd = c->fd, .events = bws_asked(c, events)};
+	} while (rc && !(fds[0].events & events) && bw_clock_now() - began < BWS_SPINS);
 	rc = bws_sleep(&why, fds, 1, deadline, NULL);
 	bws_spin_learn(bw_clock_now() - began);
 	if (rc < 0 && errno == EINTR)
