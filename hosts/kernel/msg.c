@@ -564,6 +564,8 @@ int bwk_msg_need(struct bwk_sock *bs, const struct beowire_watch *need)
 		bwk_peer_tell(peer);
 	else if (peer)
 		WRITE_ONCE(peer->known, false);
+	if (!need->on && port->last == peer)
+		port->last = NULL; /* the next send by its address looks for it, and tells it */
 	bwk_port_unlock(port);
 	return peer ? 0 : -ENOTCONN;
 }

@@ -209,10 +209,8 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 {
 	struct bwk_peer *peer;
 
-	if (port->last && bwk_peer_matches(port->last, addr)) {
-		bwk_peer_tell(port->last);
+	if (port->last && bwk_peer_matches(port->last, addr))
 		return port->last;
-	}
 	hlist_for_each_entry(peer, bwk_table_slot(&port->by_addr, bwk_peer_addr_hash(port, addr)),
 			     by_addr) {
 		if (!bwk_peer_matches(peer, addr))

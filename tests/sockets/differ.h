@@ -46,6 +46,8 @@ extern int epolls[2];	 /* one for each connection */
 /* Is the library there? */
 bool preloaded(void);
 int64_t order(enum what what, uint64_t first, uint64_t second);
+/* What the peer sends next comes by Beowire, if the library is there. */
+void await_peer(void);
 uint64_t size(void);
 /* More bytes come, to both; no more than a socket's first buffer holds. */
 void come(uint64_t n);

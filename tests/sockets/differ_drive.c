@@ -395,6 +395,7 @@ static void ends(void)
 	struct pollfd p;
 
 	drain();
+	await_peer(); /* else TCP alone would tell the end */
 	order(SHUT, 0, 0);
 	for (int k = 0; k < 2; k++) {
 		p = (struct pollfd){.fd = streams[k], .events = POLLIN};

@@ -103,8 +103,7 @@ void back_by_epoll(void)
 	}
 }
 
-/* What is sent next comes by Beowire. */
-static void await_peer(void)
+void await_peer(void)
 {
 	uint64_t until = bw_clock_now() + SOON_NS;
 
