@@ -253,10 +253,11 @@ static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int f
 		if ((n < 0 && n != -EAGAIN) || (n < 0 && sum && !whole))
 			break;
 		if (!asked) {
-			if (!bws_blocks(fd, flags) && n < 0 && bws_recv_look(c))
-				continue;
-			if (!bws_blocks(fd, flags))
+			if (!bws_blocks(fd, flags)) {
+				if (n < 0 && bws_recv_look(c))
+					continue;
 				break;
+			}
 			deadline = bws_deadline(fd, SO_RCVTIMEO);
 			asked = true;
 		}
