@@ -198,6 +198,14 @@ void pair_fill(void *buf, size_t n, uint32_t seed)
 		((uint8_t *)buf)[i] = (uint8_t)((i ^ i >> 8 ^ i >> 16) * 31 + seed);
 }
 
+__attribute__((no_sanitize("thread"))) void pair_overwrite(void *buf, uint8_t byte, size_t n)
+{
+	volatile uint8_t *to = buf; /* no memset(), which ThreadSanitizer watches in any function */
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = byte;
+}
+
 bool pair_filled(const void *buf, size_t n, uint32_t seed)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -89,6 +89,9 @@ void pair_count(struct fid_cntr *cntr, uint64_t count);
 
 /* n bytes that tell where they belong. */
 void pair_fill(void *buf, size_t n, uint32_t seed);
+/* Of registered memory that the peer may still read: a program may write there at any time, and
+ * ThreadSanitizer is not asked. */
+void pair_overwrite(void *buf, uint8_t byte, size_t n);
 bool pair_filled(const void *buf, size_t n, uint32_t seed);
 
 /* Of the endpoints that left counters in `dir` (BEOWIRE_STATS) when they were closed one says

@@ -121,7 +121,7 @@ def test_what_does_not_suit_is_asked_for_more_and_more_seldom(nodes: tuple[str, 
     reasons = [
         (OTHER_MAC, 9000, 64, "the interface has another address, or a smaller MTU", 1),
         (MAC, 8999, 64, "the interface has another address, or a smaller MTU", 2),
-        (MAC, 9000, 48, "the ring has 48 slots in 786432 bytes, and had ", 4),
+        (MAC, 9000, 48, "the ring has 48 slots in 786432 bytes, and had ", 1),
     ]
     user_net.link_set(nodes[0], "eth0", f"address {MAC.hex(':')}")
     with (
@@ -136,11 +136,15 @@ def test_what_does_not_suit_is_asked_for_more_and_more_seldom(nodes: tuple[str, 
             socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw,
         ):
             for mac, mtu, slots, why, pause in reasons:
+                if slots == 48:  # a service that ends has refused nothing
+                    asked(listener).close()
+                    await_complaint(
+                        one, "the service of raw frames on eth0 ended before it answered"
+                    )
                 with asked(listener) as connection:
                     data = answer(READY, mac, mtu, slots, 16384)
                     socket.send_fds(connection, [data], [raw.fileno()])
-                    await_complaint(one, why)
-                    await_complaint(one, f"; next try in {pause} s")
+                    said(one, rf"{why}.*; next try in {pause} s")
         # Who has got one begins again.
         service.start()
         service.await_living(1)
