@@ -183,6 +183,8 @@ enum bw_op_type {
 	BW_OP_EXPOSE,	   /* let peers pull a buffer once; sets .expose.key */
 	BW_OP_RETRACT,	   /* take an exposed region back; REGION_DONE(-ECANCELED) follows. After
 			    * -EAGAIN it is still exposed, though pulls of it may have ended */
+	BW_OP_FORBID,	   /* end what region_find() has allowed; who asked is told -ECANCELED.
+			    * After -EAGAIN some of it goes on */
 	BW_OP_CANCEL_PULL, /* end a pull; PULLED(-ECANCELED) follows */
 	BW_OP_PRESSURE,	   /* tell peers whether unexpected messages fill this host */
 	BW_OP_WATCH,	   /* keep probing this idle peer, so that its death is noticed */
@@ -227,7 +229,12 @@ struct bw_op {
 			uint64_t buf_off;
 			uint64_t len;
 			uint64_t key; /* result; never 0 */
-		} expose;	      /* .peer may pull it; also RETRACT (key) */
+			bool untold; /* RETRACT: nobody knows the key: no REGION_DONE follows */
+		} expose;	     /* .peer may pull it; also RETRACT (key) */
+		struct {
+			uint64_t key; /* what was asked for by this one, by any peer; */
+			bool all;     /* or by any key, by .peer */
+		} forbid;
 		uint64_t pull_id;     /* CANCEL_PULL */
 		bool on;	      /* PRESSURE, WATCH; DISCONNECT: the host has taken all that
 				       * came, which is acknowledged first; without it the peer
@@ -451,9 +458,9 @@ bool bw_reliable_begun(void *p, uint64_t key);
  * at most. */
 bool bw_reliable_asked(void *p, uint64_t key);
 
-/* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a
- * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */
-bool bw_reliable_serving(void *p, uint64_t buf, uint64_t from, uint64_t to);
+/* Is the host's own memory still being read for a peer who asked for it by this key? Once
+ * region_find() forbids it and this is false, nothing refers to it any more. */
+bool bw_reliable_serving(void *p, uint64_t key);
 
 /* Smoothed round trip (0 before the first sample) and frame size of the path in use. 0 or
  * -ENOTCONN. */

@@ -75,13 +75,25 @@ bool bw_reliable_asked(void *p, uint64_t key)
 	return g && g->asked >= g->len;
 }
 
-void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
+static void bw_region_leave(struct bw_engine *e, struct bw_region *g)
 {
 	bw_table_remove(&e->region_table, (uint32_t)g->key);
 	bw_list_del(&g->all);
-	g->status = status;
 	e->work--;
+}
+
+void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
+{
+	bw_region_leave(e, g);
+	g->status = status;
 	bw_event_push(e, &g->ev, BW_EV_REGION_DONE);
+}
+
+/* Nobody has heard of it. */
+static void bw_region_forget(struct bw_engine *e, struct bw_region *g)
+{
+	bw_region_leave(e, g);
+	bw_slab_free(&e->regions, g);
 }
 
 /* The asker has no more use for it: it ends as soon as nothing is read from it any more. */
@@ -141,6 +153,24 @@ void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 		bw_region_release(e, g);
 }
 
+/* Nothing is read for it any more, and who asked is told. false: there is no memory to tell. */
+static bool bw_serve_abort(struct bw_engine *e, struct bw_serve *s)
+{
+	if (!bw_pull_answer(e, s->peer, s->pull_id, -ECANCELED,
+			    s->next_off - bw_stripe_unsent(s->peer, s)))
+		return false;
+	s->aborted = true;
+	bw_stripe_forget(e, s->peer, s);
+	s->region = NULL;
+	bw_list_del(&s->sibling);
+	bw_list_del(&s->turn);
+	if (s->hosts)
+		bw_pull_served(e, s->buf);
+	s->hosts = false;
+	bw_serve_settle(e, s);
+	return true;
+}
+
 int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_region *g = bw_region_get(e, op->expose.key);
@@ -149,20 +179,46 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 	if (!g)
 		return -ENOENT;
 	for (l = g->serves.next; l != &g->serves; l = next) {
-		struct bw_serve *s = bw_entry(l, struct bw_serve, sibling);
+		next = l->next;
+		if (!bw_serve_abort(e, bw_entry(l, struct bw_serve, sibling)))
+			return -EAGAIN;
+	}
+	if (op->expose.untold)
+		bw_region_forget(e, g);
+	else
+		bw_region_end(e, g, -ECANCELED);
+	return 0;
+}
+
+/* Those of a peer; `key`: NULL: any. */
+static bool bw_pull_forbid_peer(struct bw_engine *e, struct bw_peer *p, const uint64_t *key)
+{
+	struct bw_list *l, *next;
+
+	for (l = p->serves.next; l != &p->serves; l = next) {
+		struct bw_serve *s = bw_entry(l, struct bw_serve, all);
 
 		next = l->next;
-		if (!bw_pull_answer(e, g->peer, s->pull_id, -ECANCELED,
-				    s->next_off - bw_stripe_unsent(g->peer, s)))
-			return -EAGAIN;
-		s->aborted = true;
-		bw_stripe_forget(e, g->peer, s);
-		s->region = NULL;
-		bw_list_del(&s->sibling);
-		bw_list_del(&s->turn);
-		bw_serve_settle(e, s);
+		if (s->hosts && (!key || s->key == *key) && !bw_serve_abort(e, s))
+			return false;
 	}
-	bw_region_end(e, g, -ECANCELED);
+	return true;
+}
+
+int bw_pull_forbid(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = op->forbid.all ? bw_peer_get(e, op->peer) : NULL;
+	struct bw_list *l;
+
+	if (op->forbid.all && !p)
+		return -ENOTCONN;
+	if (p)
+		return bw_pull_forbid_peer(e, p, NULL) ? 0 : -EAGAIN;
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		p = bw_entry(l, struct bw_peer, all);
+		if (p->state != BW_PEER_DOWN && !bw_pull_forbid_peer(e, p, &op->forbid.key))
+			return -EAGAIN;
+	}
 	return 0;
 }
 
@@ -238,6 +294,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	s->peer = p;
 	s->region = g;
 	s->hosts = !g;
+	s->key = w->tag;
 	s->pull_id = w->imm;
 	s->buf = buf;
 	s->buf_off = off;

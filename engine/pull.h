@@ -11,6 +11,7 @@ int bw_pull_submit(struct bw_engine *e, struct bw_op *op);
 int bw_pull_abort(struct bw_engine *e, struct bw_op *op);
 int bw_pull_expose(struct bw_engine *e, struct bw_op *op);
 int bw_pull_retract(struct bw_engine *e, struct bw_op *op);
+int bw_pull_forbid(struct bw_engine *e, struct bw_op *op);
 int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);
 void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);
 int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,

@@ -262,6 +262,8 @@ static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
 		return bw_pull_expose(e, op);
 	case BW_OP_RETRACT:
 		return bw_pull_retract(e, op);
+	case BW_OP_FORBID:
+		return bw_pull_forbid(e, op);
 	case BW_OP_CANCEL_PULL:
 		return bw_pull_abort(e, op);
 	case BW_OP_PRESSURE:
@@ -556,7 +558,7 @@ bool bw_reliable_pressed(void *mem, uint32_t peer)
 	return p && p->pressed;
 }
 
-bool bw_reliable_serving(void *mem, uint64_t buf, uint64_t from, uint64_t to)
+bool bw_reliable_serving(void *mem, uint64_t key)
 {
 	struct bw_engine *e = mem;
 	struct bw_list *l, *k;
@@ -567,7 +569,7 @@ bool bw_reliable_serving(void *mem, uint64_t buf, uint64_t from, uint64_t to)
 		for (k = p->serves.next; k != &p->serves; k = k->next) {
 			const struct bw_serve *s = bw_entry(k, struct bw_serve, all);
 
-			if (s->buf == buf && s->buf_off < to && from < s->buf_off + s->len)
+			if (s->hosts && s->key == key)
 				return true;
 		}
 	}

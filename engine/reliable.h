@@ -204,7 +204,8 @@ struct bw_serve {
 	uint32_t refs;
 	bool final;
 	bool aborted; /* send nothing more of it */
-	bool hosts;   /* region_find() gave `buf` */
+	bool hosts;   /* region_find() gave `buf`, for `key` */
+	uint64_t key;
 };
 
 /* What one packet carried; packets with several parts have several records with the same number. */

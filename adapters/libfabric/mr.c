@@ -15,8 +15,8 @@
 
 #define BWF_MR_SETTLE_NS 1000000 /* between two looks at transfers under way */
 
-/* Fetches into a region that is being closed may take so long, and so much for each byte (1 MB/s);
- * then they are given up. */
+/* Reads of a region that is being closed may take so long, and fetches into it so much more for
+ * each byte (1 MB/s); then they are given up. */
 #define BWF_MR_GRACE_NS	  1000000000ULL
 #define BWF_MR_GRACE_EACH 1000
 
@@ -101,7 +101,7 @@ static void bwf_mr_settle_with(struct bwf_ep *ep, const struct bwf_mr *mr)
 
 /* Transfers that were granted before may still be under way: the last frames of a read whose
  * receipt is not acknowledged yet, a long write of a peer. They end, or their peer is given up, or
- * what is fetched from it if it lives but does not send. One that has found no room to begin is
+ * what its living peer is too slow to read or to send. One that has found no room to begin is
  * tried again here: nobody else may make progress. */
 static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 {

@@ -333,12 +333,13 @@ bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr)
 		if (bwf_target_touches(in, mr))
 			return true;
 	}
-	return bw_ep_serving(ep->bw, mr->base, mr->len);
+	return bw_ep_serving(ep->bw, mr->fid.key, mr->base, mr->len);
 }
 
 /* Their initiators are told. */
 void bwf_target_give_up(struct bwf_ep *ep, const struct bwf_mr *mr)
 {
+	bw_ep_forbid(ep->bw, mr->fid.key); /* again, where there was no room */
 	for (struct bwf_incoming *in = ep->placing.first; in; in = in->after) {
 		if (bwf_target_touches(in, mr))
 			bw_pull_cancel(ep->bw, in->peer, &in->done);

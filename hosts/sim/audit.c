@@ -122,14 +122,14 @@ static uint32_t sim_audit_token(const struct sim_node *n, const struct sim_frame
 	return p ? p->conn_token : 0;
 }
 
-/* The same, by what HELLOs name: the receiver's incarnation. */
+/* The same, by what HELLOs name: the receiver's incarnation; 0: any, of one that is in doubt. */
 static struct sim_audit_peer *sim_audit_named(struct sim_node *n, uint16_t dst, uint32_t inc,
 					      uint32_t theirs)
 {
 	struct sim_audit_peer *p;
 
 	for (p = n->audit->peers[dst % SIM_AUDIT_BUCKETS]; p; p = p->next)
-		if (p->dst == dst && p->inc == inc && p->theirs == theirs)
+		if (p->dst == dst && (!inc || p->inc == inc) && p->theirs == theirs)
 			return p;
 	return NULL;
 }

@@ -51,7 +51,7 @@ static bool sim_pull_excused(const struct sim_node *n, const struct sim_op *op, 
 	if (op->canceled && status == -ECANCELED)
 		return true;
 	if (op->host_key)
-		return false;
+		return status == -ECANCELED && n->sim->nodes[op->peer->remote].forbade;
 	if (r->retracted && (status == -ECANCELED || status == -ENOENT))
 		return true;
 	/* A final pull that overtook this one releases the region, though others may still read
@@ -162,7 +162,8 @@ static void sim_event_up(struct sim_node *n, const struct bw_event *e)
 		sim_fail(s, "node %u: PEER_UP of an unknown node", n->number);
 		return;
 	}
-	if (p && p->up)
+	/* Once more if its former life had called before the host named it. */
+	if (p && p->up && p->remote_inc == e->inc)
 		sim_fail(s, "node %u: PEER_UP twice", n->number);
 	if (p && p->remote >= 0 && p->remote != (int32_t)remote)
 		sim_fail(s, "node %u: PEER_UP of another node than was asked for", n->number);

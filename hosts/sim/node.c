@@ -115,6 +115,7 @@ void sim_node_start(struct sim_node *n)
 	n->idle_runs = 0;
 	n->wake_at = n->alarm_at = BW_NEVER;
 	n->host_key = sim_random(&s->rng);
+	n->host_reads = 0; /* those of an engine that was killed are over */
 	n->host_base = sim_below(&s->rng, SIM_PATTERN);
 	n->host_len = s->spec.bulk_max;
 	n->host_buf = sim_buf_new(n, SIM_BUF_HOST, n->host_len, n->host_base);

@@ -161,6 +161,7 @@ struct sim_node {
 	uint64_t host_buf, host_key, host_base;
 	uint64_t host_len;
 	uint32_t host_reads; /* that region_find() allowed, and that are not over */
+	bool forbade;	     /* what was read of it, once */
 
 	uint64_t got_bytes;  /* payload delivered: messages and pulls */
 	uint64_t gave_bytes; /* payload of ours that others got */

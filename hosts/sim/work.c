@@ -331,6 +331,19 @@ static void sim_work_retract(struct sim_node *n, struct sim_op *mine)
 	mine->canceled = true;
 }
 
+/* Nothing more is read of what this host's own memory has been asked for; askers may ask anew. */
+static void sim_work_forbid(struct sim_node *n)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .forbid.key = n->host_key};
+	int r = sim_node_submit(n, &op);
+
+	n->forbade = true;
+	if (r && r != -EAGAIN)
+		sim_fail(n->sim, "node %u: FORBID gives %d", n->number, r);
+	else if (!!n->host_reads != bw_reliable_serving(n->engine, n->host_key))
+		sim_fail(n->sim, "node %u: what is read of its memory is miscounted", n->number);
+}
+
 static void sim_work_leave(struct sim_node *n, struct sim_peer *p)
 {
 	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle, .on = true};
@@ -386,8 +399,10 @@ static void sim_work_mix(struct sim_node *n)
 		sim_work_host_pull(n, p);
 	else if (dice < 940)
 		sim_work_cancel(n);
-	else if (dice < 970)
+	else if (dice < 967)
 		sim_work_retract(n, sim_work_some(n, BW_OP_EXPOSE));
+	else if (dice < 970)
+		sim_work_forbid(n);
 	else if (dice < 990)
 		sim_work_switch(n, p, dice % 2 ? BW_OP_WATCH : BW_OP_PRESSURE);
 	else if (!s->spec.steady && (dice < 994 || !s->reliable))

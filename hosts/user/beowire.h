@@ -211,9 +211,13 @@ BW_API int bw_read(struct bw_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off
  * those by the kernel link. */
 BW_API int bw_pull_cancel(struct bw_ep *ep, bw_peer_no peer, void *op);
 
-/* Are any of these bytes still being read for a peer, as `region` allowed? Memory may go away once
- * `region` forbids it and this is false; make progress until then. */
-BW_API bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len);
+/* Is the memory `key`, which is these bytes, still being read for a peer, as `region` allowed?
+ * Memory may go away once `region` forbids it and this is false; make progress until then. */
+BW_API bool bw_ep_serving(struct bw_ep *ep, uint64_t key, const void *buf, uint64_t len);
+
+/* End such reads: who asked gets -ECANCELED. 0; -EAGAIN: there is no memory to tell them all, and
+ * some go on. Reads by the kernel link go on in any case. */
+BW_API int bw_ep_forbid(struct bw_ep *ep, uint64_t key);
 
 /* Try to take back a send that returned 0 and is not pulled yet: 0 if it will end with
  * sent(-ECANCELED), -ENOENT if it is too late. */

@@ -188,17 +188,26 @@ int bw_pull_cancel(struct bw_ep *ep, bw_peer_no peer, void *user_op)
 }
 
 /* The local link asks `region` again for every piece. */
-bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
+bool bw_ep_serving(struct bw_ep *ep, uint64_t key, const void *buf, uint64_t len)
 {
-	uint64_t from = (uintptr_t)buf;
 	bool serving;
 
 	bw_lock_take(&ep->lock);
-	serving = !ep->dead && (bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from,
-						    from + len) ||
+	serving = !ep->dead && (bw_reliable_serving(ep->engine, key) ||
 				(ep->kernel && bw_kernel_serving(ep, buf, len)));
 	bw_lock_release(&ep->lock);
 	return serving;
+}
+
+int bw_ep_forbid(struct bw_ep *ep, uint64_t key)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .forbid.key = key};
+	int error;
+
+	bw_lock_take(&ep->lock);
+	error = ep->dead ? 0 : bw_host_submit(ep, &op);
+	bw_lock_release(&ep->lock);
+	return error;
 }
 
 void bw_fetch_pulled(struct bw_ep *ep, const struct bw_event *ev)

@@ -207,6 +207,44 @@ static void retract__during_service(void **state)
 	assert_false(bw_reliable.busy(engine(A)));
 }
 
+/* As retract, of the host's own memory: by its key alone, and not of other keys. */
+static void forbid__during_service(void **state)
+{
+	meet(A, B);
+	host_region(A, 0xFEED, 5, 100000);
+	pull(B, A, 0xFEED, 5, 0, 100000, BW_PULL_HOST_KEY);
+	flush(B);
+	deliver(0);
+	flush(A);
+	assert_int_equal(forbid(A, 0xFEEE), 0);
+	assert_true(bw_reliable_serving(engine(A), 0xFEED));
+	assert_int_equal(world.node[A].host_reads, 1);
+	assert_int_equal(forbid(A, 0xFEED), 0);
+	assert_false(bw_reliable_serving(engine(A), 0xFEED));
+	assert_int_equal(world.node[A].host_reads, 0);
+	run(50 * BW_MS);
+	expect_events("B PULLED 5 ECANCELED", NULL);
+	assert_int_equal(world.node[A].host_reads, 0);
+	expect_credit_settled(A, B);
+	assert_false(bw_reliable.busy(engine(A)));
+}
+
+/* An exposed region whose key nobody was told leaves without an event. */
+static void retract__untold(void **state)
+{
+	struct bw_op op = {.type = BW_OP_RETRACT, .expose.untold = true};
+
+	meet(A, B);
+	op.expose.key = expose(A, B, 1, 100);
+	assert_int_equal(submit(A, &op), 0);
+	assert_int_equal(engine(A)->regions.in_use, 0);
+	settle();
+	assert_string_equal(world.events, "");
+	assert_int_equal(submit(A, &op), -ENOENT);
+	assert_false(bw_reliable.busy(engine(A)));
+	world.quiet = true; /* the buffer of the test's is still there */
+}
+
 /* Data of a region that was taken back is not sent again, whatever got lost of it: the memory is no
  * longer the engine's. Its credit must not be lost with it. */
 static void retract__credit_of_lost_data_comes_back(void **state)
@@ -292,6 +330,8 @@ int pull_end_tests(void)
 		TEST(cancel__id_is_not_that_of_a_later_pull),
 		TEST(retract__of_an_idle_region),
 		TEST(retract__during_service),
+		TEST(forbid__during_service),
+		TEST(retract__untold),
 		TEST(retract__credit_of_lost_data_comes_back),
 		TEST(retract__data_that_waits_to_be_sent_again_is_not),
 		TEST(retract__overtaken_by_data),

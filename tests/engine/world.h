@@ -136,6 +136,7 @@ uint64_t expose(int n, int to, uint64_t tag, uint64_t len);
 uint64_t pull(int n, int to, uint64_t key, uint64_t tag, uint64_t off, uint64_t len,
 	      uint32_t flags);
 int retract(int n, uint64_t key);
+int forbid(int n, uint64_t key);
 int cancel(int n, uint64_t pull_id);
 void disconnect(int n, int to);
 void watch(int n, int to, bool on);

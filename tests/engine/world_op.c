@@ -94,6 +94,13 @@ int retract(int n, uint64_t key)
 	return submit(n, &op);
 }
 
+int forbid(int n, uint64_t key)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .forbid.key = key};
+
+	return submit(n, &op);
+}
+
 int cancel(int n, uint64_t pull_id)
 {
 	struct bw_op op = {.type = BW_OP_CANCEL_PULL, .pull_id = pull_id};

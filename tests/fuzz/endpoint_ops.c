@@ -172,7 +172,10 @@ static void revoke(int s)
 			if (op_all[k].state == PENDING && op_all[k].kind == READ &&
 			    op_all[k].to == s)
 				op_all[k].may_fail = true;
-	} else if (!bw_ep_serving(world.side[s].ep, program[s].region, REGION)) {
+	} else if (bw_ep_serving(world.side[s].ep, KEY_BASE + (uint64_t)s, program[s].region,
+				 REGION)) {
+		bw_ep_forbid(world.side[s].ep, KEY_BASE + (uint64_t)s);
+	} else {
 		free(program[s].region);
 		program[s].region = malloc(REGION);
 		memcpy(program[s].region, op_pattern + s, REGION);

@@ -227,9 +227,14 @@ bool bw_send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len)
 	return ep->mood & FAKE_COPIES && len > 8192;
 }
 
-bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
+bool bw_ep_serving(struct bw_ep *ep, uint64_t key, const void *buf, uint64_t len)
 {
 	return false;
+}
+
+int bw_ep_forbid(struct bw_ep *ep, uint64_t key)
+{
+	return 0;
 }
 
 /* Who waits waits for something under way. */
