@@ -152,6 +152,29 @@ void sim_event_quiet(struct sim_node *n, uint64_t cookie)
 	sim_event_completion(n, &e);
 }
 
+/* The peer's former life had called before the host named it, and gives way to the one that it has
+ * now. What the host has given since is the beginning. */
+static void sim_event_anew(struct sim_node *n, struct sim_peer *p)
+{
+	uint64_t given[SIM_EPS][SIM_EPS] = {{0}};
+	struct sim_msg *m;
+	uint32_t i;
+
+	for (i = 0; i < n->nops; i++)
+		if (n->ops[i].type == BW_OP_SEND && n->ops[i].peer == p) {
+			m = &n->sim->msgs[n->ops[i].object];
+			given[m->src_ep][m->dst_ep]++;
+		}
+	for (i = 0; i < n->nops; i++)
+		if (n->ops[i].type == BW_OP_SEND && n->ops[i].peer == p) {
+			m = &n->sim->msgs[n->ops[i].object];
+			m->seq -= p->tx_seq[m->src_ep][m->dst_ep] - given[m->src_ep][m->dst_ep];
+		}
+	memcpy(p->tx_seq, given, sizeof(given));
+	memset(p->rx_seq, 0, sizeof(p->rx_seq));
+	p->rx_from = NULL;
+}
+
 static void sim_event_up(struct sim_node *n, const struct bw_event *e)
 {
 	struct sim *s = n->sim;
@@ -162,9 +185,10 @@ static void sim_event_up(struct sim_node *n, const struct bw_event *e)
 		sim_fail(s, "node %u: PEER_UP of an unknown node", n->number);
 		return;
 	}
-	/* Once more if its former life had called before the host named it. */
 	if (p && p->up && p->remote_inc == e->inc)
 		sim_fail(s, "node %u: PEER_UP twice", n->number);
+	else if (p && p->up)
+		sim_event_anew(n, p);
 	if (p && p->remote >= 0 && p->remote != (int32_t)remote)
 		sim_fail(s, "node %u: PEER_UP of another node than was asked for", n->number);
 	if (!p)

@@ -16,8 +16,9 @@ _AGAIN_S = 0.01
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Holds back Ctrl-C and termination, for steps that must not be cut in two.
+def uninterrupted() -> Iterator[set[signal.Signals | int]]:
+    """Holds back Ctrl-C and termination, for steps that must not be cut in two. What was held back
+    before is told.
 
     Python raises KeyboardInterrupt between any two instructions, inside the standard library's
     locks too, which then stay taken; so whoever starts threads or forks does it in here.
@@ -25,7 +26,7 @@ def uninterrupted() -> Iterator[None]:
     old = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-        yield
+        yield old
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,29 @@ def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(report.missing) == {"pgbench-1", "pgbench-8"}
     assert "PostgreSQL: not installed" in report.missing["pgbench-8"]
     assert report.figures == []
+
+
+@needs_root
+def test_root_follows_no_link_of_the_server_s_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes nothing where he could have put one."""
+    with tempfile.TemporaryDirectory() as place:
+        programs = Path(place)
+        programs.chmod(0o755)
+        target = programs / "root-s-own"
+        target.write_text("as it was")
+        initdb = programs / "initdb"
+        initdb.write_text(f'#!/bin/sh\nmkdir "$2" && ln -s {target} "$2/pg_hba.conf"\n')
+        initdb.chmod(0o755)
+        monkeypatch.setattr(postgres, "programs", lambda: programs)
+        monkeypatch.setattr(postgres.places, "product", lambda _: initdb)
+        with pytest.raises(BeowireError, match=r"pg_hba\.conf"), postgres.made(tables=False):
+            pass
+        assert target.read_text() == "as it was"
+        initdb.write_text('#!/bin/sh\nmkdir "$2"\n')
+        with postgres.made(tables=False) as server:
+            rules = server.data / "pg_hba.conf"
+            assert rules.read_text() == "".join(f"{line}\n" for line in postgres.BELIEVED)
+            assert {rules.owner(), server.directory("other").owner()} == {postgres.USER}
 
 
 def test_a_server_that_listens_may_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

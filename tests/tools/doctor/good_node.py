@@ -200,6 +200,7 @@ def _link(name: str, index: int) -> dict[str, Any]:
         "below": None,
         "carrier": 1,
         "address": f"02:00:00:00:0{index % 10}:01",
+        "permanent_address": f"02:00:00:00:0{index % 10}:01",
         "promiscuity": 0,
         "kind": None,
         "xdp": None,

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire.doctor import watch
+import typer
+from beowire.doctor import fix_cli, guard, journal, watch
 from beowire.doctor.cli import app
 from beowire.doctor.examine import State, examine
 from beowire.doctor.node import Goal, Node
@@ -219,15 +220,35 @@ def test_what_lasts_is_written_and_taken_away_again(made: World, tmp_path: Path)
     answer = doctor(made, "persist", "--prefix", str(image), "--yes")
     assert answer.status == 0, answer.errors
     assert "net.ipv4.tcp_sack = 1\n" in file.read_text()
-    link = (etc / "systemd" / "network" / "10-beowire-n0.link").read_text()
-    assert "TransmitQueueLength=1000\n" in link
-    assert "NamePolicy=" in link
+    # This interface has no address that would name it at boot.
+    assert "    ip link set n0 txqueuelen 1000\n" in answer.output
     assert "/sys/class/net/n0/threaded" in "".join(
         each.read_text() for each in etc.rglob("*.conf") if "sysctl.d" not in str(each)
     )
     assert doctor(made, "undo").status == 0
     assert file.read_text() == "# of someone else\n"
     assert [each for each in etc.rglob("*") if each.is_file()] == [file]
+    assert made.run(_SACK.read_text) == "1\n"
+
+
+def test_what_lasts_can_be_taken_away_after_a_reboot(made: World, tmp_path: Path) -> None:
+    """The first network namespace may have another number by then."""
+    made.sysctl("ipv4/tcp_sack", "0")
+    image = tmp_path / "image"
+    assert doctor(made, "fix", "--only", "tcp.sack", "--yes").status == 0
+    assert doctor(made, "persist", "--prefix", str(image), "--yes").status == 0
+    (file,) = (image / "etc/sysctl.d").iterdir()
+    for each in (tmp_path / "state" / "doctor").glob("*.journal"):
+        head, _, rest = each.read_text().partition("\n")
+        earlier = json.loads(head) | {"boot": "another", "network": "net:[1]"}
+        each.write_text(f"{json.dumps(earlier)}\n{rest}")
+    tree = tmp_path / "tree"
+    (tree / "answers").mkdir(parents=True)
+    assert "nothing to undo" in doctor(made, "undo", "--root", str(tree)).output
+    answer = doctor(made, "undo", "--all")
+    assert answer.status == 0, answer.errors
+    assert not file.exists()
+    assert "of other network namespaces or trees: 1 undo file" in answer.errors
     assert made.run(_SACK.read_text) == "1\n"
 
 
@@ -265,6 +286,62 @@ def test_an_interrupted_link_is_confirmed_by_a_peer_that_answers(made: World) ->
     assert answer.status == 0, answer.errors
     assert "the changes stay" in answer.errors
     assert mtu(made) == 9000
+
+
+def test_a_peer_that_answers_to_short_packets_alone_confirms_no_mtu(
+    made: World, tmp_path: Path
+) -> None:
+    """Somebody who knows better does."""
+    FAULTS["link.mtu"].plant(made)
+    FAULTS["path.mtu"].plant(made)
+    said = tmp_path / "said"
+    script = (
+        f"{_INTERRUPTING} --peer {PEER} 2>{said} & fix=$!; "
+        f"until grep -q 'doctor confirm' {said}; do kill -0 $fix || exit 3; sleep 0.05; done; "
+        "$doctor confirm && wait $fix"
+    )
+    answer = alone(made, script)
+    assert answer.status == 0, said.read_text()
+    told = " ".join(said.read_text().split())
+    assert f"{PEER} answers, but not to packets of the MTU 9000: of 1500 bytes they pass" in told
+    assert mtu(made) == 9000
+
+
+@pytest.mark.parametrize("of", ["rx", ""], ids=["one", "all"])
+def test_refusals_of_what_interrupts_end_with_status_1(
+    of: str, made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing was changed nobody is asked, and nothing is taken back."""
+    FAULTS["rings.receive"].plant(made)
+    FAULTS["rings.send"].plant(made)
+
+    def refuse(what: str) -> None:
+        if what.endswith(of):
+            raise OSError(95, "Operation not supported", what)
+
+    def fix() -> int:
+        done = examine(made.node(), [ALL["rings.receive"], ALL["rings.send"]], ["nic0"])
+        outcomes = done.findings()
+        assert len(outcomes) == 2
+        try:
+            fix_cli._apply_guarded(done.node, outcomes, 60.0, yes=True)
+        except typer.Exit as end:
+            return end.exit_code
+        return 0
+
+    asked: list[bool] = []
+
+    def reached(*_: object) -> bool:
+        asked.append(True)
+        return True
+
+    monkeypatch.setattr(fix_cli, "_reached", reached)
+    monkeypatch.setattr(guard, "start", lambda *_: None)
+    made.source.before_write = refuse
+    assert made.run(fix) == 1
+    assert asked == ([True] if of else [])
+    (past,) = journal.pending()
+    assert journal.is_confirmed(past.path)
 
 
 @pytest.mark.long

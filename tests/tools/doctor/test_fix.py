@@ -10,17 +10,27 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire.doctor import fix, journal
+from beowire.doctor import fix, journal, persist
 from beowire.doctor.check import Change
 from beowire.doctor.examine import examine
 from beowire.doctor.fix import Result, Step
 from beowire.doctor.journal import Journal
 from beowire.doctor.registry import ALL
-from beowire.doctor.setting import ABSENT, ConfigurationSetting, FileSetting, Setting, from_json
+from beowire.doctor.setting import (
+    ABSENT,
+    ConfigurationSetting,
+    EthtoolSetting,
+    FileSetting,
+    LinkSetting,
+    Setting,
+    from_json,
+)
+from beowire.doctor.source import Recorded
 from beowire.errors import BeowireError
 from faults import FAULTS
+from good_node import GoodNode
 from pyroute2 import IPRoute
-from world import EXAMINED, World, world
+from world import EXAMINED, Layered, World, world
 
 pytestmark = pytest.mark.skipif(
     bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
@@ -287,6 +297,140 @@ def test_force_puts_back_what_someone_else_changed(ill: World) -> None:
     ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
     undo(ill, force=True)
     assert values(ill, [setting]) == before
+
+
+def test_what_was_left_can_be_forced_afterwards(ill: World) -> None:
+    """Though the earlier changes of that setting, and of others, were undone before."""
+    which = settings(ill)
+    before = values(ill, which)
+    repair(ill)
+    ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
+    undo(ill)
+    again = {step.said for step in undo(ill) if step.what != "net.ipv4.tcp_rmem"}
+    assert again == {"it has its old value"}
+    assert {step.result for step in undo(ill, force=True)} == {Result.DONE}
+    assert values(ill, which) == before
+    assert journal.pending() == []
+
+
+def test_what_is_undone_of_two_changes_of_a_setting_is_not_taken_for_someone_else_s(
+    ill: World,
+) -> None:
+    sack, retries = (FileSetting(f"/proc/sys/net/ipv4/tcp_{name}") for name in ("sack", "retries2"))
+    before = values(ill, [retries])
+    with contextlib.closing(ill.run(Journal, ill.source, "fix")) as log:
+        for setting, old, new in (
+            (sack, "0\n", "1\n"),
+            (retries, before[0], "9\n"),
+            (retries, "9\n", "11\n"),
+        ):
+            log.before(Change(setting, old, new))
+            log.after(new)
+    ill.sysctl("ipv4/tcp_sack", "2")
+    ill.sysctl("ipv4/tcp_retries2", "11")
+    undo(ill)
+    assert values(ill, [retries]) == before
+    results = {step.what: step.result for step in undo(ill)}
+    assert results == {str(retries): Result.DONE, str(sack): Result.LEFT}
+
+
+def test_a_change_that_the_kernel_refused_is_no_reason_to_overwrite_a_later_one(
+    ill: World,
+) -> None:
+    def refuse(path: str) -> None:
+        if path.endswith("tcp_rmem"):
+            raise OSError(22, "Invalid argument", path)
+
+    setting = FileSetting("/proc/sys/net/ipv4/tcp_rmem")
+    ill.source.before_write = refuse
+    repair(ill)
+    assert not ill.run(persist.in_force, ill.source, journal.pending()).keys() & {setting}
+    ill.source.before_write = lambda _: None
+    ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
+    undo(ill)
+    assert values(ill, [setting])[0].split() == ["4096", "131072", "123456789"]
+
+
+def test_what_lasts_keeps_what_lasts_already() -> None:
+    """Of a boot before this one: what still holds, of files that were written so."""
+    with world("latency") as made:
+        made.good.files |= {"/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never"}
+        huge, governor, sack, window, retries = (
+            FileSetting(path, path.endswith("enabled"))
+            for path in (
+                "/sys/kernel/mm/transparent_hugepage/enabled",
+                "/sys/devices/system/cpu/cpufreq/policy2/scaling_governor",
+                "/proc/sys/net/ipv4/tcp_sack",
+                "/proc/sys/net/ipv4/tcp_window_scaling",
+                "/proc/sys/net/ipv4/tcp_retries2",
+            )
+        )
+        ring = EthtoolSetting("nic0", "rings", "rx")
+        tso = EthtoolSetting("nic0", "features", "tx-tcp-segmentation")
+        delay = EthtoolSetting("nic0", "coalesce", "rx-usecs")
+        mtu = LinkSetting("nic0", "mtu")
+        held: dict[Setting, str] = dict(
+            zip(
+                (huge, governor, sack, window, retries, ring, tso, delay, mtu),
+                values(made, [huge, governor, sack, window, retries, ring, tso, delay, mtu]),
+                strict=True,
+            )
+        )
+        first = {each: value for each, value in held.items() if each not in (window, mtu, huge)}
+        later = {each: held[each] for each in (window, mtu, huge)}
+        whole = made.run(persist.plan, made.source, held)
+        made.good.files |= made.run(persist.plan, made.source, first).files
+        made.good.files["/etc/sysctl.d/90-beowire.conf"] += "kernel.core_pattern = core\n"
+        both = made.run(persist.plan, made.source, later)
+        lines = {path: sorted(text.splitlines()) for path, text in both.files.items()}
+        assert lines == {path: sorted(text.splitlines()) for path, text in whole.files.items()}
+        assert len(lines) == 3
+        assert made.run(persist.plan, made.source, later, "/image").files.keys() == lines.keys()
+        made.sysctl("ipv4/tcp_retries2", "3")
+        told = made.run(persist.plan, made.source, later).files["/etc/sysctl.d/90-beowire.conf"]
+        assert "tcp_retries2" not in told
+        assert "tcp_sack" in told
+        others = "# of someone else\nnet.ipv4.tcp_sack = 1\n"
+        made.good.files["/etc/sysctl.d/90-beowire.conf"] = others
+        told = made.run(persist.plan, made.source, later).files["/etc/sysctl.d/90-beowire.conf"]
+        assert "tcp_sack" not in told
+
+
+def test_the_profile_of_tuned_keeps_the_one_that_it_includes(tmp_path: Path) -> None:
+    """Once it is the active one itself."""
+    source = Recorded(tmp_path)
+    setting = FileSetting("/sys/devices/system/cpu/cpufreq/policy2/scaling_governor")
+    for path, text in (
+        (setting.path, "performance\n"),
+        ("/etc/tuned/active_profile", "balanced\n"),
+        ("/proc/sys/kernel/random/boot_id", "this\n"),
+        ("/answers/links.json", "[]"),
+    ):
+        source.place(path).parent.mkdir(parents=True, exist_ok=True)
+        source.place(path).write_text(text)
+    for _ in range(2):
+        made = persist.plan(source, {setting: "performance"})
+        (text,) = made.files.values()
+        assert "include=balanced\n" in text
+        with contextlib.closing(Journal(source, "persist")) as log:
+            assert [each.result for each in persist.write(source, made, log)] == [Result.DONE]
+        (tmp_path / "etc/tuned/active_profile").write_text("beowire\n")
+
+
+def test_what_lasts_is_of_the_nic_and_not_of_whose_address_it_has() -> None:
+    """A bond's ports have the bond's, and a VLAN that of what is below it, at boot or later."""
+    good = GoodNode("latency")
+    port, vlan = good.link("nic0"), good.link("nic1")
+    port |= {"address": "02:00:00:00:00:77", "permanent_address": "02:00:00:00:00:33"}
+    vlan |= {"address": "02:00:00:00:00:77", "permanent_address": None}
+    made = persist.plan(
+        Layered(good), {LinkSetting("nic0", "mtu"): "9000", LinkSetting("nic1", "mtu"): "9000"}
+    )
+    ((path, text),) = made.files.items()
+    assert path == "/etc/systemd/network/10-beowire-nic0.link"
+    assert "[Match]\nPermanentMACAddress=02:00:00:00:00:33\n" in text
+    assert "77" not in text
+    assert made.left == ["ip link set nic1 mtu 9000"]
 
 
 def test_after_a_reboot_only_configuration_files_are_put_back(ill: World, tmp_path: Path) -> None:

@@ -172,9 +172,11 @@ def test_a_name_is_taken_once(lab_name: str) -> None:
 
 def test_a_node_that_is_not_there(lab_name: str) -> None:
     up.up(lab_name, 2, 9000)
-    answer = beowire("lab", "exec", lab_name, "node3", "--", "true")
-    assert answer.status == 1
-    assert "node1 to node2" in answer.errors
+    for words in (("exec", lab_name, "node3", "--", "true"), ("set", lab_name, "--node", "node3")):
+        answer = beowire("lab", *words, *(["--loss", "1%"] if words[0] == "set" else []))
+        assert answer.status == 1
+        assert "node1 to node2" in answer.errors
+        assert "Traceback" not in answer.errors
 
 
 @needs_namespaces
@@ -308,6 +310,29 @@ def test_without_namespaces_nodes_are_loopback_addresses(lab_name: str) -> None:
     assert "BEOWIRE_NODE=node2" in told
     assert "BEOWIRE_LINKS=local,udp" in told
     assert beowire("lab", "set", lab_name, "--loss", "1%").status == 1
+
+
+def test_a_lab_of_the_same_name_elsewhere_is_left_alone(
+    lab_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nodes are loopback addresses as well, of another directory of state."""
+    monkeypatch.setenv("BEOWIRE_LAB_MODE", "loopback")
+    script = up.up(lab_name, 1, 9000).enter_path("node1")
+    with subprocess.Popen(["sh", script, "sleep", "1000"]) as other:
+        try:
+            with monkeypatch.context() as elsewhere:
+                elsewhere.setenv("BEOWIRE_STATE", str(tmp_path))
+                made = up.up(lab_name, 1, 9000)
+                inside = subprocess.Popen(["sh", made.enter_path("node1"), "sleep", "1000"])
+                while inside.pid not in made.processes():
+                    time.sleep(0.01)
+                up.down(lab_name)
+                assert inside.wait() == -signal.SIGKILL
+            while lab.load(lab_name).processes() != [other.pid]:
+                assert other.poll() is None
+                time.sleep(0.01)
+        finally:
+            other.kill()
 
 
 def test_names_are_unique_between_tests() -> None:

@@ -2,6 +2,7 @@
 """Users without privilege get labs of namespaces where the kernel allows user namespaces."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -9,11 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places
+from beowire import places, private_dir
 from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire_cli import Answer
@@ -132,7 +134,95 @@ def test_a_holder_that_died_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert rootless.holder() == 0
     (tmp_path / "holder").write_text(f"{os.getpid()} 1")  # a number used again
     assert rootless.holder() == 0
-    assert not (tmp_path / "holder").exists()
+
+
+@pytest.fixture
+def waiter() -> Iterator[subprocess.Popen[bytes]]:
+    """A process in the place of a holder."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+def _is_free(state: Path, how: int) -> bool:
+    """Whether somebody else could have the holder's lock."""
+    with (state / "holder.lock").open() as file:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_one_holder_is_started_and_stays_until_the_lab_is_there(
+    waiter: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody else starts one meanwhile, nor ends it until then."""
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
+    monkeypatch.delenv("BEOWIRE_LAB_MODE", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    monkeypatch.setattr(private_dir, "check", lambda _: None)
+    monkeypatch.setattr(rootless.namespaces, "refusal", lambda: "not allowed")
+    started: list[bool] = []
+    become: list[tuple[int, int]] = []
+
+    def start() -> int:
+        started.append(_is_free(tmp_path, fcntl.LOCK_SH))
+        (tmp_path / "holder").write_text(f"{waiter.pid} {rootless._started(waiter.pid)}")
+        return waiter.pid
+
+    monkeypatch.setattr(rootless, "_start", start)
+    monkeypatch.setattr(rootless, "_become", lambda pid, lock, _: become.append((pid, lock)))
+    for _ in range(2):
+        rootless.begin([])
+    assert started == [False]
+    assert [pid for pid, _ in become] == [waiter.pid] * 2
+    os.close(become[0][1])
+    assert (_is_free(tmp_path, fcntl.LOCK_SH), _is_free(tmp_path, fcntl.LOCK_EX)) == (True, False)
+    monkeypatch.setattr(rootless, "_inside_lock", lambda: become[1][1])
+    rootless.made()
+    assert _is_free(tmp_path, fcntl.LOCK_EX)
+    os.close(become[1][1])
+
+
+@pytest.mark.parametrize("labs", [[], ["one"]], ids=["unused", "used"])
+def test_a_holder_is_ended_only_if_nobody_made_a_lab_meanwhile(
+    labs: list[str],
+    waiter: "subprocess.Popen[bytes]",
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    lock = os.open(tmp_path / "holder.lock", os.O_RDWR | os.O_CREAT)
+    seen: list[bool] = []
+
+    def names() -> list[str]:
+        seen.append(_is_free(tmp_path, fcntl.LOCK_SH))
+        return labs if len(seen) > 1 else []
+
+    monkeypatch.setenv(rootless.INSIDE, str(waiter.pid))
+    monkeypatch.setattr(rootless, "_inside_lock", lambda: lock)
+    monkeypatch.setattr(rootless.lab, "names", names)
+    rootless.end_if_unused()
+    os.close(lock)
+    assert seen == [True, False]
+    assert (waiter.poll() is None) == bool(labs)
+
+
+def test_labs_that_are_made_at_once_have_one_holder(user: User) -> None:
+    """And a lab that is removed meanwhile does not end it."""
+    assert user.beowire("lab", "up", "one", "--nodes", "1").status == 0
+    first = user.holder()
+    with ThreadPoolExecutor(3) as pool:
+        removed = pool.submit(user.beowire, "lab", "down", "one")
+        made = pool.submit(user.beowire, "lab", "up", "two", "--nodes", "1")
+        answers = [removed.result(), made.result()]
+    if "removed meanwhile" in answers[1].errors:
+        answers[1] = user.beowire("lab", "up", "two", "--nodes", "1")
+    assert [each.status for each in answers] == [0, 0], answers
+    assert user.holder()
+    told = user.beowire("lab", "exec", "two", "node1", "--", "hostname")
+    assert told.output == "node1\n", told.errors
+    assert user.holder() == first or not _lives(first)
 
 
 def test_why_the_kernel_forbids_it_is_named(

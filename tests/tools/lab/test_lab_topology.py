@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Labs are what their topology says, and change while programs run."""
 
+import contextlib
 import errno
 import json
 import signal
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -212,6 +214,33 @@ def test_a_link_changes_its_kind_under_traffic(two_nodes: lab.Lab) -> None:
         assert kinds(two_nodes) == {"node1": kind, "node2": "plain"}
         assert arriving(two_nodes, "node1", "node2", numbered(50), expected) == expected
     assert lab.load(two_nodes.name).link("node1").ab == CLEAR
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda name: cli.set_(name, corrupt="50%"),
+        lambda name: link_cli.set_(name, "all", ["corrupt=50%"]),
+    ],
+    ids=["shape", "link"],
+)
+def test_a_change_keeps_what_another_one_just_changed(
+    change: Callable[[str], None], two_nodes: lab.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins with the links as they are once it is its turn."""
+    real = up.locked
+
+    @contextlib.contextmanager
+    def late() -> Iterator[None]:
+        monkeypatch.setattr(up, "locked", real)
+        up.reshape(two_nodes.name, {"node1": lab.Shape(loss=0.25)})
+        with real():
+            yield
+
+    monkeypatch.setattr(up, "locked", late)
+    change(two_nodes.name)
+    shape = lab.load(two_nodes.name).shape("node1")
+    assert (shape.loss, shape.corrupt) == (0.25, 0.5)
 
 
 def test_a_change_that_fails_leaves_the_link_as_it_was(

@@ -8,13 +8,17 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places
+from beowire import places, signals
+from beowire.errors import BeowireError
 from beowire.lab import lab, up
+from beowire.run import cluster, remote
 from beowire_cli import COMMAND, NO_NAMESPACES, Answer
 
 pytestmark = pytest.mark.skipif(
@@ -162,3 +166,57 @@ def test_a_host_that_is_lost_for_good(
     assert told["endpoints"] > 0
     assert told["tcp_bytes"] > 0  # node1's kernel counted them
     assert reached.lab.processes() == []
+
+
+LONG = """
+import sys
+from beowire.run import remote
+from beowire.run.cluster import Cluster
+agent = ["sh", "-c", 'echo $$ >>"$1"; exec sleep 1000', "sh", sys.argv[1]]
+remote.{ask}(Cluster(hosts=["node1", "node2"], agent=agent), "true")
+"""
+
+
+@pytest.mark.parametrize("ask", ["ask_everywhere", "execute_everywhere"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_asks_hosts_can_be_interrupted(
+    ask: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    """Though none of them answers; what was begun ends as well."""
+    begun = tmp_path / "begun"
+    begun.touch()
+    program = [sys.executable, "-P", "-c", LONG.format(ask=ask), str(begun)]
+    with subprocess.Popen(program, stderr=subprocess.DEVNULL) as asker:
+        while len(pids := begun.read_text().split()) < 2:
+            assert asker.poll() is None
+            time.sleep(0.01)
+        asker.send_signal(number)
+        try:
+            assert asker.wait(LIMIT_S) in (-signal.SIGINT, 128 + signal.SIGTERM)
+        finally:
+            asker.kill()
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_what_is_held_back_here_is_not_on_hosts() -> None:
+    where = cluster.Cluster(hosts=["node1", "node2"], agent=["sh", "-c", 'eval "$1"'])
+    told = remote.ask_everywhere(where, "cat; grep SigBlk /proc/self/status", b"given\n").told
+    assert list(told) == where.hosts
+    assert [each.split() for each in told.values()] == [[b"given", b"SigBlk:", b"0" * 16]] * 2
+
+
+def test_a_script_that_nobody_bounds_has_a_limit() -> None:
+    assert remote.execute_everywhere.__defaults__ == (b"", remote.LIMIT_S)
+    agent = ["sh", "-c", '[ "$0" = node1 ] || exec sleep 1000']
+    where = cluster.Cluster(hosts=["node1", "node2"], agent=agent)
+    with pytest.raises(BeowireError, match=r"node2 did not answer within 0\.3 s\."):
+        remote.execute_everywhere(where, "true", limit_s=0.3)
+
+
+def test_an_interruption_that_is_held_back_ends_nothing() -> None:
+    """As where what a job left on hosts is removed."""
+    where = cluster.Cluster(hosts=["node1"], agent=["sh", "-c", 'kill -INT $PPID; eval "$1"'])
+    said = []
+    with pytest.raises(KeyboardInterrupt), signals.uninterrupted():
+        said.append(remote.execute(where, "node1", "echo done"))
+    assert said == [b"done\n"]

@@ -6,6 +6,7 @@ import mmap
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -274,6 +275,17 @@ def test_what_was_counted_is_written(job_lab: lab.Lab, tmp_path: Path) -> None:
     assert (told["transport"], told["endpoints"], told["exit_status"]) == ("tcp", 0, 0)
 
 
+def test_where_counters_are_copied_to_stays_as_it_was(job_lab: lab.Lab, tmp_path: Path) -> None:
+    """It may be a directory of everybody's."""
+    tmp_path.chmod(0o1777)
+    arguments = ["run", "--lab", job_lab.name, "-n", "1", "--transport", "tcp"]
+    script = "echo {} >$BEOWIRE_STATS/x.told; mkdir $BEOWIRE_STATS/directory"
+    answer = beowire(*arguments, "--stats", str(tmp_path), "--", "sh", "-c", script)
+    assert answer.status == 0, answer.errors
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["job.json", "x.told"]
+
+
 @pytest.fixture(scope="module")
 def tcp_record(job_lab: lab.Lab) -> path.JobRecord:
     """A job that went over TCP: 20 MB from node1 to node2, by a plain socket."""
@@ -436,6 +448,22 @@ def test_shared_memory_of_the_job_is_swept(job_lab: lab.Lab, shared_memory: Path
         assert there == [True, True, True, False, True]
     finally:
         other.unlink(missing_ok=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="ranks of another user take root")
+def test_shared_memory_of_another_user_s_ranks_is_swept(
+    job_lab: lab.Lab, shared_memory: Path
+) -> None:
+    """His own only: root's stays, as does what was there before."""
+    before = shared_memory.with_name(f"{shared_memory.name}_before")
+    before.touch()
+    os.chown(before, 65534, 65534)
+    arguments = ["run", "--lab", job_lab.name, "-n", "1", "--transport", "tcp"]
+    script = f"sleep 0.1; id -u; echo 1 >{shared_memory}"
+    answer = beowire(*arguments, "--user", "nobody", "--", "sh", "-c", script)
+    assert answer.output.split() == ["65534"], answer.errors
+    assert before.exists()
+    assert not shared_memory.exists()
 
 
 LARGE = """

@@ -37,6 +37,7 @@ _ATTRIBUTES = {
     "below": "IFLA_LINK",
     "carrier": "IFLA_CARRIER",
     "address": "IFLA_ADDRESS",
+    "permanent_address": "IFLA_PERM_ADDRESS",
     "promiscuity": "IFLA_PROMISCUITY",
 }
 SETTABLE = {"mtu", "txqlen", "gso_max_size", "gro_max_size", "gso_max_segs"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Applies fixes, each change only after the journal has it, and undoes them."""
 
+import contextlib
 import enum
 import errno
 from collections.abc import Iterable, Iterator
@@ -99,9 +100,11 @@ def _apply_one(source: Source, outcome: Outcome, change: Change, log: Journal) -
         change.setting.write(source, change.new)
         now = change.setting.read(source)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            log.after(change.setting.read(source))
         return Step(what, Result.REFUSED, _refusal(error))
     log.after(now)
-    if same(now, change.old) and not same(change.old, change.new):
+    if journal.unchanged(change.old, change.new, now):
         return Step(what, Result.REFUSED, f"it still reads {' '.join(now.split())}")
     shown = [" ".join(text.split()) for text in (change.old, now)]
     return Step(what, Result.DONE, f"{shown[0]} -> {shown[1]}")
@@ -116,7 +119,7 @@ def _refusal(error: OSError) -> str:
 
 def undo(source: Source, past: Past, *, force: bool = False) -> Iterator[Step]:
     """Puts back what a journal changed, the last change first. The journal is history afterwards,
-    unless something was refused. A fix still at work is an error."""
+    unless something was refused, or left. A fix still at work is an error."""
     with journal.held(past.path, wait=False):
         yield from put_back(source, journal.read(past.path), force=force)
 
@@ -124,19 +127,21 @@ def undo(source: Source, past: Past, *, force: bool = False) -> Iterator[Step]:
 def put_back(source: Source, past: Past, *, force: bool) -> Iterator[Step]:
     """What undo() does once nobody else has the journal."""
     rebooted = bool(past.boot) and past.boot != journal.boot_of(source)
-    refused = False
+    whole = True
+    first = {entry.setting: entry.old for entry in reversed(past.entries)}
     for entry in reversed(past.entries):
         if rebooted and not isinstance(entry.setting, ConfigurationSetting):
             yield Step(str(entry.setting), Result.GONE, "the node was rebooted since")
             continue
-        step = _undo_one(source, entry, force)
-        refused = refused or step.result is Result.REFUSED
+        step = _undo_one(source, entry, first[entry.setting], force)
+        whole = whole and step.result not in (Result.REFUSED, Result.LEFT)
         yield step
-    if not refused:
+    if whole:
         journal.set_undone(past.path)
 
 
-def _undo_one(source: Source, entry: Entry, force: bool) -> Step:
+def _undo_one(source: Source, entry: Entry, first: str, force: bool) -> Step:
+    """Undoes one change of a setting, whose value before all of the journal's was `first`."""
     setting, what = entry.setting, str(entry.setting)
     try:
         now = setting.read(source)
@@ -144,7 +149,7 @@ def _undo_one(source: Source, entry: Entry, force: bool) -> Step:
         if error.errno in _VANISHED:
             return Step(what, Result.GONE, error.strerror or str(error))
         return Step(what, Result.REFUSED, _refusal(error))
-    if now == entry.old:
+    if now in (entry.old, first):
         return Step(what, Result.DONE, "it has its old value")
     if entry.became is not None and now != entry.became and not force:
         shown = " ".join(now.split())[:60]

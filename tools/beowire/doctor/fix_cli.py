@@ -204,15 +204,21 @@ def _apply_guarded(node: "Node", outcomes: list["Outcome"], within: float, yes: 
     log = journal.Journal(node.source, "fix --interrupting")
     guard.start(log.path, within)
     deadline = time.monotonic() + within
+    refused = False
     try:
         for step in fix.apply(node.source, node, outcomes, log):
-            _tell(step)
+            refused = _tell(step) or refused
     finally:
         log.close()
     if not log.path.exists():
         return
-    if _reached(node, deadline, yes) and journal.confirm(log.path):
-        note(f"the changes stay; undo file: {log.path}; back again: beowire doctor undo")
+    past = journal.read(log.path)
+    changed = not all(each.refused for each in past.entries)
+    if (not changed or _reached(node, past, deadline, yes)) and journal.confirm(log.path):
+        what = "the changes stay" if changed else "nothing was changed"
+        note(f"{what}; undo file: {log.path}; back again: beowire doctor undo")
+        if refused:
+            raise typer.Exit(1)
         return
     left = deadline - time.monotonic()
     when = f"in {left:.0f} s all is taken back" if left > 0 else "all is taken back"
@@ -220,33 +226,55 @@ def _apply_guarded(node: "Node", outcomes: list["Outcome"], within: float, yes: 
     raise typer.Exit(1)
 
 
-def _reached(node: "Node", deadline: float, yes: bool) -> bool:
-    """Whether the node is still reached: its peer answers, or a person says so."""
+def _reached(node: "Node", past: "Past", deadline: float, yes: bool) -> bool:
+    """Whether the node is still reached after these changes: its peer answers, or a person says
+    so."""
     if node.peer:
-        from beowire.doctor import probe
-
-        while time.monotonic() < deadline - 1:
-            try:
-                if probe.echo(node.peer, 64, tries=1):
-                    return True
-            except OSError:
-                time.sleep(0.2)
-        return False
+        answers = _answered(node, past, deadline)
+        return _confirmed(past, deadline) if answers is None else answers
     if yes or not sys.stdin.isatty():
         note("confirm from a connection over that link: beowire doctor confirm")
-        while time.monotonic() < deadline:
-            if _last_confirmed():
-                return True
-            time.sleep(0.1)
-        return False
+        return _confirmed(past, deadline)
     return typer.confirm("Does this connection go over the link, and does it still work?")
 
 
-def _last_confirmed() -> bool:
+def _answered(node: "Node", past: "Past", deadline: float) -> bool | None:
+    """Whether the peer answers in time; None: it does, but not to packets of a new MTU."""
+    from beowire.doctor import probe
+    from beowire.doctor.setting import LinkSetting
+
+    settings = [each.setting for each in past.entries]
+    new_mtu = any(isinstance(each, LinkSetting) and each.name == "mtu" for each in settings)
+    while time.monotonic() < deadline - 1:
+        try:
+            if not probe.echo(node.peer, 64, tries=1):
+                continue
+            if not new_mtu:
+                return True
+            path = node.source.path_to(node.peer, node.round_trip_s)
+        except OSError:
+            time.sleep(0.2)
+            continue
+        if path["passes"] == path["mtu"] > 0:
+            return True
+        if path["passes"]:
+            note(
+                f"{node.peer} answers, but not to packets of the MTU {path['mtu']}: of "
+                f"{path['passes']} bytes they pass. If it is to stay: beowire doctor confirm"
+            )
+            return None
+    return False
+
+
+def _confirmed(past: "Past", deadline: float) -> bool:
+    """Whether somebody confirms in time, by another command."""
     from beowire.doctor import journal
 
-    pending = journal.pending()
-    return bool(pending) and journal.is_confirmed(pending[0].path)
+    while time.monotonic() < deadline:
+        if journal.is_confirmed(past.path):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def undo_(
@@ -262,12 +290,11 @@ def undo_(
     from beowire.doctor.source import Recorded, Source
 
     source = Recorded(root) if root else Source()
-    here = journal.network_of(source)
     pasts = journal.pending()
     unreadable = journal.unreadable()
     for each in unreadable:
         note(str(each))
-    mine = [each for each in pasts if each.network == here or not each.entries]
+    mine = [each for each in pasts if journal.is_of(each, source)]
     if others := len(pasts) - len(mine):
         note(f"of other network namespaces or trees: {counted(others, 'undo file')}")
     refused = bool(unreadable)
@@ -343,8 +370,8 @@ def persist_(
             "Run it outside, or let --prefix name an image's folder.",
             TROUBLE,
         )
-    made = persist.plan(source, held)
     base = str(prefix.resolve()) if prefix else ""
+    made = persist.plan(source, held, base)
     for path, text in made.files.items():
         print(f"{base}{path}:")
         print(printable("".join(f"    {line}\n" for line in text.splitlines())), end="")

@@ -19,7 +19,14 @@ from typing import IO, Any
 
 from beowire import places, private_dir, settings
 from beowire.doctor.check import Change
-from beowire.doctor.setting import Setting, from_json, synchronize_directory, to_json
+from beowire.doctor.setting import (
+    ConfigurationSetting,
+    Setting,
+    from_json,
+    same,
+    synchronize_directory,
+    to_json,
+)
 from beowire.doctor.source import Recorded, Source
 from beowire.errors import BeowireError
 
@@ -27,6 +34,8 @@ _FORMAT = 1
 _OPEN = ".journal"
 _UNDONE = ".undone"
 _CONFIRMED = ".confirmed"
+_LIVE = "net:"
+"""How the name of a network namespace begins, and no tree's."""
 
 
 def directory() -> Path:
@@ -44,6 +53,15 @@ def network_of(source: Source) -> str:
     return str(Path("/proc/thread-self/ns/net").readlink())
 
 
+def is_of(past: "Past", source: Source) -> bool:
+    """Whether what a journal changed is what the source has. Files are the same in all network
+    namespaces, and after a reboot, when the first of these may have another number."""
+    here = network_of(source)
+    in_files = all(isinstance(each.setting, ConfigurationSetting) for each in past.entries)
+    live = past.network.startswith(_LIVE) and here.startswith(_LIVE)
+    return past.network == here or not past.entries or (in_files and live)
+
+
 def boot_of(source: Source) -> str:
     with contextlib.suppress(OSError):
         return source.text("/proc/sys/kernel/random/boot_id").strip()
@@ -58,7 +76,17 @@ class Entry:
     old: str
     new: str
     became: str | None
-    """What the setting read afterwards; None: the journal ends before."""
+    """What the setting read afterwards; None: it could not be read, or the journal ends before."""
+
+    @property
+    def refused(self) -> bool:
+        """It is known that nothing was changed."""
+        return self.became is not None and unchanged(self.old, self.new, self.became)
+
+
+def unchanged(old: str, new: str, now: str) -> bool:
+    """Whether a setting still has its old value, though it was to get another one."""
+    return same(now, old) and not same(old, new)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 """Makes what was fixed outlive a reboot: files of sysctl.d, systemd's .link files, which udev
 applies whoever manages the link, and a TuneD profile or tmpfiles.d for the rest of sysfs."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,15 +23,22 @@ from beowire.doctor.source import Source
 
 _HEAD = "# Written by beowire doctor persist; beowire doctor undo takes it away.\n"
 _SYSCTL = "/etc/sysctl.d/90-beowire.conf"
-_LINK = "/etc/systemd/network/10-beowire-{}.link"
+_LINKS = "/etc/systemd/network"
+_LINK = "10-beowire-", ".link"
+"""Before and after the interface in a file's name."""
 _TMPFILES = "/etc/tmpfiles.d/beowire.conf"
 _TUNED = "/etc/tuned"
+_PROFILES = (f"{_TUNED}/profiles", _TUNED)
+_PROFILE = "beowire/tuned.conf"
+_WRITES = " - - - - "
+_INCLUDE = "include="
 
 _LINK_KEYS = {
     "mtu": "MTUBytes",
     "txqlen": "TransmitQueueLength",
     "gso_max_size": "GenericSegmentOffloadMaxBytes",
 }
+_RX_DELAY = "coalesce", "rx-usecs"
 _NUMBERS = {
     ("rings", "rx"): "RxBufferSize",
     ("rings", "tx"): "TxBufferSize",
@@ -78,7 +86,7 @@ def in_force(source: Source, pasts: Iterable[Past]) -> dict[Setting, str]:
         if not past.what.startswith("fix") or past.network != here or past.boot != boot:
             continue
         for entry in past.entries:
-            if entry.became is not None:
+            if entry.became is not None and not entry.refused:
                 found[entry.setting] = entry.became
     return {setting: value for setting, value in found.items() if _holds(source, setting, value)}
 
@@ -90,9 +98,48 @@ def _holds(source: Source, setting: Setting, value: str) -> bool:
         return False
 
 
-def plan(source: Source, held: dict[Setting, str]) -> Plan:
-    """What has to be written so that the settings hold after a reboot."""
+def _written(source: Source, prefix: str) -> dict[Setting, str]:
+    """What earlier plans wrote below `prefix` and still holds."""
+    paths = {_SYSCTL: "", _TMPFILES: "", **{f"{each}/{_PROFILE}": "" for each in _PROFILES}}
+    before, after = _LINK
+    with contextlib.suppress(OSError):
+        for name in source.names(f"{prefix}{_LINKS}"):
+            if name.startswith(before) and name.endswith(after):
+                paths[f"{_LINKS}/{name}"] = name[len(before) : -len(after)]
+    return {
+        setting: value
+        for path, interface in paths.items()
+        for line in _own_lines(source, f"{prefix}{path}")
+        for setting, value in _said(line, interface)
+        if setting.known and _holds(source, setting, value)
+    }
+
+
+def _own_lines(source: Source, path: str) -> list[str]:
+    """The lines of a file that an earlier plan wrote; none of another one."""
+    text = ConfigurationSetting(path).read(source)
+    return text.splitlines() if text.startswith(_HEAD) else []
+
+
+def _said(line: str, interface: str) -> Iterator[tuple[Setting, str]]:
+    """The settings of a line, of a .link file if there is an interface."""
+    name, equals, value = (each.strip() for each in line.partition("="))
+    if interface:
+        yield from _link_settings(interface, name, value)
+    elif line.startswith("w /sys/"):
+        path, _, value = line.removeprefix("w ").partition(_WRITES)
+        yield FileSetting(path, of_choices=True), value
+    elif equals and name.startswith("/sys/"):
+        yield FileSetting(name, of_choices=True), value
+    elif equals:
+        yield FileSetting.of_sysctl(name), value
+
+
+def plan(source: Source, held: dict[Setting, str], prefix: str = "") -> Plan:
+    """What has to be written below `prefix` so that the settings hold after a reboot, and with them
+    what was written there before."""
     made = Plan()
+    held = {**_written(source, prefix), **held}
     sysctls = {
         each.sysctl: value
         for each, value in held.items()
@@ -108,7 +155,7 @@ def plan(source: Source, held: dict[Setting, str]) -> Plan:
         if isinstance(each, FileSetting) and each.path.startswith("/sys/")
     }
     if sysfs:
-        _plan_sysfs(source, sysfs, made)
+        _plan_sysfs(source, sysfs, prefix, made)
     made.left += [
         each.command(value)
         for each, value in held.items()
@@ -118,7 +165,12 @@ def plan(source: Source, held: dict[Setting, str]) -> Plan:
 
 
 def _plan_links(source: Source, held: dict[Setting, str], made: Plan) -> None:
-    addresses = {each["name"]: each["address"] for each in source.answer("links")}
+    # A bond's ports and VLANs have another interface's address; theirs for good is their own.
+    addresses = {
+        each["name"]: each["permanent_address"]
+        for each in source.answer("links")
+        if each.get("permanent_address")
+    }
     lines: dict[str, list[str]] = {}
     for setting, value in held.items():
         if not isinstance(setting, EthtoolSetting | LinkSetting):
@@ -129,8 +181,8 @@ def _plan_links(source: Source, held: dict[Setting, str], made: Plan) -> None:
         elif line not in lines.setdefault(setting.interface, []):
             lines[setting.interface].append(line)
     for interface, own in lines.items():
-        made.files[_LINK.format(interface)] = (
-            f"{_HEAD}[Match]\nMACAddress={addresses[interface]}\n\n[Link]\n{_NAMING}"
+        made.files[f"{_LINKS}/{interface.join(_LINK)}"] = (
+            f"{_HEAD}[Match]\nPermanentMACAddress={addresses[interface]}\n\n[Link]\n{_NAMING}"
             + "".join(f"{line}\n" for line in own)
         )
         made.notes.append(
@@ -149,24 +201,41 @@ def _link_line(setting: EthtoolSetting | LinkSetting, value: str) -> str | None:
         return f"{_NUMBERS[which]}={value}"
     if which in _SWITCHES:
         return f"{_SWITCHES[which]}={'yes' if int(value) else 'no'}"
-    if which == ("coalesce", "rx-usecs"):
+    if which == _RX_DELAY:
         return f"RxCoalesceSec={value}us"
     return None
 
 
-def _plan_sysfs(source: Source, sysfs: dict[str, str], made: Plan) -> None:
+def _link_settings(interface: str, key: str, value: str) -> Iterator[tuple[Setting, str]]:
+    """The settings by which _link_line() may have come to a line."""
+    yield from (
+        (LinkSetting(interface, name), value) for name, of in _LINK_KEYS.items() if of == key
+    )
+    for table, shown in ((_NUMBERS, value), (_SWITCHES, str(int(value == "yes")))):
+        for which, of in table.items():
+            if of == key:
+                yield EthtoolSetting(interface, *which), shown
+    if key == "RxCoalesceSec":
+        yield EthtoolSetting(interface, *_RX_DELAY), value.removesuffix("us")
+
+
+def _plan_sysfs(source: Source, sysfs: dict[str, str], prefix: str, made: Plan) -> None:
     tuned = source.place(_TUNED)
     if not tuned.is_dir():
-        lines = (f"w {path} - - - - {value}\n" for path, value in sysfs.items())
+        lines = (f"w {path}{_WRITES}{value}\n" for path, value in sysfs.items())
         made.files[_TMPFILES] = _HEAD + "".join(lines)
         return
-    base = f"{_TUNED}/profiles" if (tuned / "profiles").is_dir() else _TUNED
+    base = next(each for each in _PROFILES if source.place(each).is_dir())
+    path = f"{base}/{_PROFILE}"
     active = ""
     if (tuned / "active_profile").is_file():
         active = (tuned / "active_profile").read_text().strip()
-    include = f"include={active}\n" if active and active != "beowire" else ""
+    include = f"{_INCLUDE}{active}\n" if active and active != "beowire" else ""
+    if active == "beowire":  # what was active before
+        written = _own_lines(source, f"{prefix}{path}")
+        include = "".join(f"{line}\n" for line in written if line.startswith(_INCLUDE))
     lines = (f"{path}={value}\n" for path, value in sysfs.items())
-    made.files[f"{base}/beowire/tuned.conf"] = (
+    made.files[path] = (
         f"{_HEAD}[main]\nsummary=Settings for the messages of a cluster\n{include}\n"
         f"[sysfs]\n{''.join(lines)}"
     )

@@ -52,6 +52,12 @@ class FileSetting:
             return f"sysctl -w {self.sysctl}='{' '.join(value.split())}'"
         return f"echo {' '.join(value.split())} > {self.path}"
 
+    @classmethod
+    def of_sysctl(cls, name: str) -> "FileSetting":
+        """The file that sysctl(8) gives this name."""
+        parts = (part.replace("/", ".") for part in name.split("."))
+        return cls(f"{_SYSCTL}{'/'.join(parts)}")
+
     @property
     def sysctl(self) -> str:
         """The name that sysctl(8) gives it; empty for other files. A dot in a part of the path

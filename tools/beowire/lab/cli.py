@@ -200,12 +200,7 @@ def set_(
         raise BeowireError("Nothing to set.", "Name at least one of --loss, --corrupt, --rate ...")
     from beowire.lab import up
 
-    made = lab.load_ready(name)
-    shapes = {
-        each: dataclasses.replace(made.shape(each), **changes)  # type: ignore[arg-type]
-        for each in node or made.node_names()
-    }
-    up.reshape(name, shapes)
+    up.change_shapes(name, node or (), changes)
 
 
 @app.command()

@@ -193,7 +193,8 @@ class Lab:
         """The processes that live on the lab's nodes."""
         if self.mode == "namespace":
             return namespaces.processes(map(self.namespace_path, self.host_names()))
-        return marked_processes(f"BEOWIRE_LAB={self.name}")
+        # Others may have labs of the same name, in other directories.
+        return marked_processes(f"BEOWIRE_LAB={self.name}", f"BEOWIRE_LAB_DIR={self.directory}")
 
     def wire_processes(self) -> list[int]:
         """The processes that live at the lab's switches: emulators of links."""
@@ -241,13 +242,14 @@ def labs_dir() -> Path:
     return places.state_dir() / "labs"
 
 
-def marked_processes(mark: str) -> list[int]:
-    """The processes that carry `mark` in their environment, this one excepted."""
+def marked_processes(*marks: str) -> list[int]:
+    """The processes that carry all these marks in their environment, this one excepted."""
+    wanted = {mark.encode() for mark in marks}
     found = []
     for pid in namespaces.other_processes():
         with contextlib.suppress(OSError):
             environment = Path(f"/proc/{pid}/environ").read_bytes()
-            if mark.encode() in environment.split(b"\0"):
+            if wanted.issubset(environment.split(b"\0")):
                 found.append(pid)
     return found
 

@@ -45,9 +45,11 @@ def set_(
     """Change what a link does, while programs run; what is not named stays."""
     from beowire.lab import up
 
-    made = lab.load_ready(name)
-    links = [each.name for each in made.topology.links] if link == "all" else link.split(",")
-    up.set_links(name, {each: parse_settings(made.link(each), settings) for each in links})
+    def wanted(made: lab.Lab) -> dict[str, up.Models]:
+        links = [each.name for each in made.topology.links] if link == "all" else link.split(",")
+        return {each: parse_settings(made.link(each), settings) for each in links}
+
+    up.change_links(name, wanted)
 
 
 @app.command()

@@ -9,8 +9,9 @@ not either.
 """
 
 import contextlib
+import fcntl
+import functools
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,10 @@ from beowire.terminal import note
 
 INSIDE = "_BEOWIRE_HOLDER"
 """The variable that tells a command inside the number of the holder."""
+
+_LOCK = "_BEOWIRE_HOLDER_LOCK"
+"""That which tells it the descriptor of the holder's lock, whose file may be hidden inside. Who
+starts or ends the holder has it alone; who makes a lab shares it until the lab is there."""
 
 _PREPARE = """
 set -e
@@ -49,12 +54,12 @@ def _file() -> Path:
 
 
 def _started(pid: int) -> str:
-    """When the process started, in clock ticks since the machine did; empty when it is gone."""
+    """When the process started, in clock ticks since the machine did; empty when it has ended."""
     try:
-        status = Path(f"/proc/{pid}/stat").read_text()
+        status = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    return status.rpartition(")")[2].split()[19]
+    return "" if status[0] in "ZX" else status[19]
 
 
 def holder() -> int:
@@ -63,11 +68,26 @@ def holder() -> int:
         pid, started = _file().read_text().split()
     except (OSError, ValueError):
         return 0
-    if _started(int(pid)) == started:
-        return int(pid)
-    with contextlib.suppress(OSError):
-        _file().unlink()
-    return 0
+    return int(pid) if _started(int(pid)) == started else 0
+
+
+def _open_lock() -> int:
+    """The lock's descriptor."""
+    path = places.make_state_dir() / "holder.lock"
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise places.state_unwritable(error) from error
+
+
+@functools.cache
+def _inside_lock() -> int | None:
+    """The descriptor that this command was given, inside. The programs that it starts have none."""
+    given = os.environ.pop(_LOCK, None)
+    if given is None:
+        return None
+    os.set_inheritable(int(given), False)
+    return int(given)
 
 
 def concerns_labs(arguments: list[str]) -> bool:
@@ -79,26 +99,50 @@ def concerns_labs(arguments: list[str]) -> bool:
 
 def enter(arguments: list[str]) -> None:
     """Where this user has a holder and the command line is about labs, becomes it in there."""
+    _inside_lock()
     if os.geteuid() != 0 and concerns_labs(arguments) and (pid := holder()):
-        _become(pid, arguments)
+        _become(pid, _open_lock(), arguments)
 
 
 def begin(arguments: list[str]) -> None:
     """Before a command that makes a lab: where only root may, and a user namespace is allowed,
     becomes the same command in a holder's, which is started. Else it returns, and the lab's nodes
-    will be loopback addresses."""
+    will be loopback addresses. From here to made() nobody ends the holder."""
+    if (lock := _inside_lock()) is not None:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if not _started(int(os.environ[INSIDE])):
+            raise BeowireError("The last lab was removed meanwhile.", "Run it again.")
     if os.geteuid() == 0 or os.environ.get("BEOWIRE_LAB_MODE") or not namespaces.refusal():
         return
     try:
-        pid = holder() or _start()
+        lock = _open_lock()
+        pid = _share(lock)
     except BeowireError as error:
         note(str(error))
         return
-    _become(pid, arguments)
+    _become(pid, lock, arguments)
 
 
-def _become(pid: int, arguments: list[str]) -> NoReturn:
+def _share(lock: int) -> int:
+    """The holder, which is started if there is none, and its lock shared."""
+    while True:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        pid = holder() or _start()
+        fcntl.flock(lock, fcntl.LOCK_SH)  # somebody may have it in between
+        if holder() == pid:
+            return pid
+
+
+def made() -> None:
+    """The lab that begin() was called for is written down."""
+    if (lock := _inside_lock()) is not None:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _become(pid: int, lock: int, arguments: list[str]) -> NoReturn:
     nsenter = places.program("nsenter", "util-linux")
+    os.set_inheritable(lock, True)
+    os.environ[_LOCK] = str(lock)
     inside = [nsenter, f"--target={pid}", "--user", "--mount", "--preserve-credentials"]
     again = [*places.module("beowire"), *arguments]
     os.environ[INSIDE] = str(pid)
@@ -147,6 +191,8 @@ def forbidden() -> str:
 def end_if_unused() -> None:
     """Inside: ends the holder unless it has a lab."""
     pid = int(os.environ.get(INSIDE, "0"))
-    if pid and not lab.names():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    if not pid or lab.names() or (lock := _inside_lock()) is None:
+        return
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    if not lab.names():
+        namespaces.kill(lambda: [pid] if _started(pid) else [])

@@ -14,14 +14,26 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from beowire import installed, namespaces, netlink, places, signals
 from beowire.errors import BeowireError
-from beowire.lab import address, emulator, link_counts, node, port, quota, service, slurm, wire
+from beowire.lab import (
+    address,
+    emulator,
+    link_counts,
+    node,
+    port,
+    quota,
+    rootless,
+    service,
+    slurm,
+    wire,
+)
 from beowire.lab.lab import (
     MTU_MAX_BYTES,
     MTU_MIN_BYTES,
@@ -190,6 +202,7 @@ def _explained(error: "OSError | netlink.NetlinkError", lab: Lab) -> BeowireErro
 
 def _make(lab: Lab, *, served: bool, with_slurm: bool) -> None:
     lab.save()
+    rootless.made()
     if lab.mode == "namespace":
         quota.make(lab)
         for switch in lab.switch_names():
@@ -227,18 +240,37 @@ def port_counts(lab: Lab) -> dict[str, port.PortCounts]:
     return found
 
 
+Models = dict[Direction, Model]
+
+
 def reshape(name: str, shapes: dict[str, Shape]) -> Lab:
     """Gives the first links of nodes new shapes; the others keep theirs."""
-    lab = load_ready(name)
-    models: dict[str, dict[Direction, Model]] = {}
+    return change_links(name, lambda lab: _of_shapes(lab, shapes))
+
+
+def change_shapes(name: str, nodes: Iterable[str], changes: dict[str, Any]) -> Lab:
+    """Changes fields of the shapes of these nodes, or of all if none is named."""
+
+    def wanted(lab: Lab) -> dict[str, Models]:
+        hosts = list(nodes) or lab.node_names()
+        for host in hosts:
+            lab.check_node(host)
+        return _of_shapes(lab, {host: replace(lab.shape(host), **changes) for host in hosts})
+
+    return change_links(name, wanted)
+
+
+def _of_shapes(lab: Lab, shapes: dict[str, Shape]) -> dict[str, Models]:
+    """The models of the nodes' first links, by link."""
+    models: dict[str, Models] = {}
     for host, shape in shapes.items():
         lab.check_node(host)
         link = lab.topology.links_of(host)[0]
         models[link.name] = _reshaped(link, link.leaving(host), shape)
-    return set_links(name, models)
+    return models
 
 
-def _reshaped(link: Link, leaving: Direction, shape: Shape) -> dict[Direction, Model]:
+def _reshaped(link: Link, leaving: Direction, shape: Shape) -> Models:
     """The link's models with what the shape says; what no shape can say stays."""
     out, back = shape.models()
     return {
@@ -261,11 +293,16 @@ def _opposite(direction: Direction) -> Direction:
     return "ba" if direction == "ab" else "ab"
 
 
-def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
+def set_links(name: str, models: dict[str, Models]) -> Lab:
     """Gives directions of links of a running lab new models; all else stays as it is."""
+    return change_links(name, lambda _: models)
+
+
+def change_links(name: str, wanted: Callable[[Lab], dict[str, Models]]) -> Lab:
+    """The same of models that depend on those that the lab has, which nobody changes meanwhile."""
     with locked():
         lab = load_ready(name)
-        links = {link: lab.link(link).with_models(each) for link, each in models.items()}
+        links = {link: lab.link(link).with_models(each) for link, each in wanted(lab).items()}
         changed = lab.topology.with_links(links)
         check.check(replace(changed, source=""))
         if lab.mode == "loopback":

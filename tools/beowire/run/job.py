@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -87,7 +87,7 @@ def run(
                 command = launch.command(replace(job, environment=environment), cluster, place)
                 started_ns = time.monotonic_ns()
                 lost = _loss_seen(told, job.user, stats_dir)
-                ending = _execute_whole(command, directory, output, told, lost, limit_s)
+                ending = _execute_whole(command, job.user, place, output, told, lost, limit_s)
                 elapsed_ns = time.monotonic_ns() - started_ns
             stats_dir = user.take(job.user, stats_dir, directory)
             # A launcher that ends its job may lose what a rank said last.
@@ -98,7 +98,7 @@ def run(
                 f"{_GRACE_S:.0f} s: it was ended"
             )
         if keep_stats is not None:
-            shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
+            _keep(stats_dir, keep_stats)
         return JobRecord(
             job=job,
             command=stated.text(),
@@ -114,6 +114,15 @@ def run(
         )
 
 
+def _keep(stats_dir: Path, to: Path) -> None:
+    """Copies what is in the files, and nothing else: the other directory may be anybody's, and
+    keeps its owner, mode and times."""
+    to.mkdir(parents=True, exist_ok=True)
+    for each in stats_dir.iterdir():
+        if each.is_file():
+            shutil.copyfile(each, to / each.name)
+
+
 def _loss_seen(told: Passage, user_name: str, stats_dir: Path) -> Callable[[], bool]:
     """What tells whether the job has lost a rank by now. Its ranks say so on stderr, which may go
     elsewhere or come late, and in files, which are at hand in a lab."""
@@ -127,7 +136,8 @@ def _loss_seen(told: Passage, user_name: str, stats_dir: Path) -> Callable[[], b
 
 def _execute_whole(
     command: Command,
-    directory: Path,
+    user_name: str,
+    place: Path,
     output: IO[bytes] | int | None,
     told: Passage,
     lost: Callable[[], bool],
@@ -135,18 +145,25 @@ def _execute_whole(
 ) -> Ending:
     """Executes the command, and kills and removes what is left of the job afterwards."""
     mark = f"BEOWIRE_JOB={uuid.uuid4()}"
-    began = directory / "began"
+    began = place / "began"
     began.touch()
     try:
         return _execute(command, mark, output, told, lost, limit_s)
     finally:
         with signals.uninterrupted():
             left = namespaces.kill(lambda: marked_processes(mark))
-            subprocess.run(
-                ["sh", str(places.package_file("run/sweep.sh")), str(began)], check=False
-            )
+            _sweep(began)
+            if user_name:
+                _sweep(began, user.become(user_name))
         if left:
             note(f"these processes of the job do not die: {left}")
+
+
+def _sweep(began: Path, become: Sequence[str] = ()) -> None:
+    """Removes the shared memory that the job left, of who executes this, or whom they become, who
+    may not be able to reach the script's directory."""
+    with places.package_file("run/sweep.sh").open() as script:
+        subprocess.run([*become, "sh", "-s", str(began)], stdin=script, check=False)
 
 
 def run_captured(

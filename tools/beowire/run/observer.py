@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import places, private_dir
+from beowire import places, private_dir, signals
 from beowire.errors import BeowireError
 from beowire.lab import counters
 from beowire.lab.counters import NodeCounters
@@ -105,6 +105,7 @@ def _collect(
         note(f"what was counted on {host} is not known: {why}")
 
 
+@signals.uninterrupted()
 def _sweep(cluster: Cluster, name: str) -> dict[str, BeowireError]:
     """Removes what the job left on the hosts; the failures of those where it stays."""
     sweep = shlex.quote(places.package_file("run/sweep.sh").read_text())
