@@ -118,7 +118,10 @@ struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t eng
 	for (l = names->next; l != names; l = l->next) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
 
-		if (p->engine != engine || p->node != node || (p->inc != inc && p->inc && inc))
+		if (p->engine != engine || p->node != node)
+			continue;
+		e->steps++;
+		if (p->inc != inc && p->inc && inc)
 			continue;
 		if (bw_contact_known_path(p, at))
 			return p;

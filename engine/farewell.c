@@ -7,6 +7,7 @@
 #include "contact.h"
 #include "farewell.h"
 #include "keys.h"
+#include "named.h"
 #include "peer.h"
 #include "recv.h"
 #include "refuse.h"
@@ -248,6 +249,8 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	if (!bw_farewell_believed(e, p, h))
 		return bw_farewell_hearsay(e, p, bw_contact_known_path(p, &f->from), b);
 	e->count.refusals_rx++;
+	if (bw_named_only_guest(p, &f->from))
+		return bw_named_contradicted(e, p);
 	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&
 	    bw_farewell_other_path(p, &f->from))
 		return 0;
@@ -424,6 +427,8 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 		return -BW_DROP_EARLY;
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
+	if (bw_named_only_guest(p, &f->from))
+		return bw_named_contradicted(e, p);
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
 	if (r || p->state == BW_PEER_DOWN || (p->gone_at && p->gone_as == BW_DOWN_CLOSED))
 		return r;

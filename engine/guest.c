@@ -24,7 +24,7 @@ static bool bw_guest_useless(const struct bw_peer *p)
 	return !p->app.tx_next && !p->app.rx_next && !p->app.next && !bw_named(p);
 }
 
-static void bw_guest_dismiss(struct bw_engine *e, struct bw_peer *p)
+void bw_guest_dismiss(struct bw_engine *e, struct bw_peer *p)
 {
 	bw_farewell_bid_bye(e, p, false);
 	bw_peer_down(e, p, BW_DOWN_EVICTED);
@@ -39,13 +39,13 @@ bool bw_guest_gives_way(struct bw_engine *e, struct bw_peer *p)
 	return true;
 }
 
-/* Is nothing under way between us, and all that came taken? */
+/* Is nothing of the host's under way between us, and all that came taken? */
 static bool bw_guest_quiet(const struct bw_peer *p)
 {
 	return !p->arriving && !p->asked && p->rx_used == p->rx_taken && !p->gone_at &&
-	       !bw_peer_waits(p) && bw_list_empty(&p->txmsgs) && bw_list_empty(&p->controls) &&
-	       bw_list_empty(&p->given_up) && bw_list_empty(&p->regions) &&
-	       bw_list_empty(&p->serves) && !bw_named(p);
+	       bw_list_empty(&p->pulls) && bw_list_empty(&p->txmsgs) &&
+	       bw_list_empty(&p->controls) && bw_list_empty(&p->given_up) &&
+	       bw_list_empty(&p->regions) && bw_list_empty(&p->serves) && !bw_named(p);
 }
 
 /* When something of it came last. */
@@ -59,6 +59,14 @@ static uint64_t bw_guest_heard(const struct bw_peer *p)
 	return at;
 }
 
+struct bw_peer *bw_guest_idler(struct bw_engine *e, struct bw_peer *p, struct bw_peer *than)
+{
+	if (!bw_ops(e)->needed || p->state == BW_PEER_DOWN || !bw_guest_quiet(p) ||
+	    (than && bw_guest_heard(than) <= bw_guest_heard(p)))
+		return than;
+	return bw_ops(e)->needed(e->host, p->handle) ? than : p;
+}
+
 /* The idlest of some that nobody needs makes room. They take turns in being looked at: a caller
  * costs no more if there are many. */
 static void bw_guest_dismiss_idle(struct bw_engine *e)
@@ -67,16 +75,12 @@ static void bw_guest_dismiss_idle(struct bw_engine *e)
 	struct bw_list *last = e->guests.prev;
 	uint32_t n;
 
-	if (!bw_ops(e)->needed)
-		return;
 	for (n = 0; n < BW_GUEST_LOOKS && !bw_list_empty(&e->guests); n++) {
 		p = bw_first(&e->guests, struct bw_peer, caller);
 		bw_list_del(&p->caller);
 		bw_list_add_before(&e->guests, &p->caller);
-		if (e->now >= bw_guest_heard(p) + BW_GUEST_IDLE &&
-		    (!idlest || bw_guest_heard(p) < bw_guest_heard(idlest)) && bw_guest_quiet(p) &&
-		    !bw_ops(e)->needed(e->host, p->handle))
-			idlest = p;
+		if (e->now >= bw_guest_heard(p) + BW_GUEST_IDLE && !bw_peer_waits(p))
+			idlest = bw_guest_idler(e, p, idlest);
 		if (&p->caller == last)
 			break;
 	}

@@ -13,5 +13,9 @@ struct bw_peer *bw_guest_new(struct bw_engine *e);
 void bw_guest_make_room(struct bw_engine *e);
 /* It is given up if it is of no use: our host never meant it, and nothing has come of it. */
 bool bw_guest_gives_way(struct bw_engine *e, struct bw_peer *p);
+/* Which of two guests to do without: the idler one of those that nobody needs; NULL: neither. */
+struct bw_peer *bw_guest_idler(struct bw_engine *e, struct bw_peer *p, struct bw_peer *than);
+/* Give it up. */
+void bw_guest_dismiss(struct bw_engine *e, struct bw_peer *p);
 
 #endif

@@ -140,36 +140,48 @@ static struct bw_peer *bw_hello_caller(struct bw_engine *e, const struct bw_hell
 	return p ? p : bw_contact_at(e, from, b->engine, b->inc, true);
 }
 
-/* Do we speak to that address anyway? Our host named it, or it has answered. */
+/* Do we speak to that address anyway? Our host named it, or it has answered. But what the host has
+ * not said of a peer, its node or incarnation, no frame says that anybody may have sent. */
 static bool bw_hello_expected(struct bw_peer *p, const struct bw_link_addr *from)
 {
 	const struct bw_path *t = p ? bw_contact_known_path(p, from) : NULL;
 
+	if (p && !p->conn && (!p->node || !p->inc))
+		return false;
 	return t && (t->hello.named || t->answered);
 }
 
-/* Of one engine only the latest incarnation lives: of many, old ones have to go. */
-static void bw_hello_thin_out(struct bw_engine *e, const struct bw_hello *b)
+/* Of one engine only the latest incarnation lives: of many, old ones have to go. Is there room for
+ * another? */
+static bool bw_hello_thin_out(struct bw_engine *e, const struct bw_hello *b)
 {
 	struct bw_list *names = bw_contact_namesakes(e, b->node, b->engine), *l, *before;
+	struct bw_peer *idlest = NULL;
 	uint32_t n = 1;
 
 	for (l = names->prev; l != names; l = before) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
 
 		before = l->prev;
-		if (p->node == b->node && p->engine == b->engine && ++n > BW_NAMESAKES)
-			bw_guest_gives_way(e, p);
+		if (p->node != b->node || p->engine != b->engine)
+			continue;
+		e->steps++;
+		if (++n > BW_NAMESAKES && bw_guest_gives_way(e, p))
+			n--;
+		else
+			idlest = bw_guest_idler(e, p, idlest);
 	}
+	if (n > BW_NAMESAKES_MOST && idlest)
+		bw_guest_dismiss(e, idlest);
+	return n <= BW_NAMESAKES_MOST || idlest;
 }
 
 static struct bw_peer *bw_hello_new_peer(struct bw_engine *e, const struct bw_hello *b)
 {
-	struct bw_peer *p = bw_guest_new(e);
+	struct bw_peer *p = bw_hello_thin_out(e, b) ? bw_guest_new(e) : NULL;
 
 	if (!p)
 		return NULL;
-	bw_hello_thin_out(e, b);
 	p->node = b->node;
 	p->engine = b->engine;
 	bw_contact_register(e, p);
@@ -177,16 +189,19 @@ static struct bw_peer *bw_hello_new_peer(struct bw_engine *e, const struct bw_he
 }
 
 /* Another incarnation of the same engine speaks: the old one is asked whether it still lives. An
- * old HELLO that arrives late thus cannot end a living peer. */
+ * old HELLO that arrives late thus cannot end a living peer. Of many the latest are. */
 static void bw_hello_doubt(struct bw_engine *e, const struct bw_hello *b)
 {
 	struct bw_list *names = bw_contact_namesakes(e, b->node, b->engine), *l;
+	uint32_t n = 0;
 
-	for (l = names->next; l != names; l = l->next) {
+	for (l = names->prev; l != names && n < BW_NAMESAKES; l = l->prev) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
 
 		if (p->engine != b->engine || p->node != b->node || p->inc == b->inc)
 			continue;
+		e->steps++;
+		n++;
 		if (p->state == BW_PEER_UP) {
 			p->ping_due = true;
 			bw_peer_ready(e, p);

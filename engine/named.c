@@ -227,6 +227,13 @@ bool bw_named_awaited(const struct bw_engine *e, struct bw_peer *p, const struct
 	return !t || !t->hello.named;
 }
 
+bool bw_named_only_guest(struct bw_peer *p, const struct bw_link_addr *from)
+{
+	const struct bw_path *t = p->doubted ? bw_contact_known_path(p, from) : NULL;
+
+	return t && !t->hello.named;
+}
+
 bool bw_named_confirms(struct bw_peer *p, const struct bw_path *t)
 {
 	if (!p->doubted)

@@ -96,11 +96,11 @@ static bool bw_flow_joins(const struct bw_flow *f, uint16_t local_ep, uint16_t r
 	return f->local_ep == local_ep && f->remote_ep == remote_ep;
 }
 
-/* The peer chooses the endpoints: a keyed hash keeps it from choosing the bucket. */
-static uint16_t bw_flow_bucket(struct bw_engine *e, const struct bw_peer *p, uint16_t local_ep,
-			       uint16_t remote_ep)
+/* The peer chooses the endpoints: a keyed hash keeps it from choosing the bucket. The peer's handle
+ * has no part in it: another one may take that over (named.c). */
+static uint16_t bw_flow_bucket(struct bw_engine *e, uint16_t local_ep, uint16_t remote_ep)
 {
-	uint64_t key = (uint64_t)p->handle << 32 | (uint32_t)local_ep << 16 | remote_ep;
+	uint64_t key = (uint32_t)local_ep << 16 | remote_ep;
 
 	return bw_ops(e)->siphash(e->secret, &key, sizeof(key)) % BW_FLOW_BUCKETS;
 }
@@ -113,7 +113,7 @@ static struct bw_flow *bw_flow_hashed(struct bw_engine *e, struct bw_peer *p, ui
 
 	if (bw_flow_joins(f, local_ep, remote_ep))
 		return f;
-	bucket = bw_flow_bucket(e, p, local_ep, remote_ep);
+	bucket = bw_flow_bucket(e, local_ep, remote_ep);
 	for (f = p->flow_table->bucket[bucket]; f && f->bucket == bucket; f = f->next) {
 		e->steps++;
 		if (bw_flow_joins(f, local_ep, remote_ep))
@@ -143,7 +143,7 @@ static void bw_flow_enter(struct bw_engine *e, struct bw_peer *p, struct bw_flow
 	struct bw_flow **first, **at = &p->app.next;
 
 	if (p->flow_table) {
-		f->bucket = bw_flow_bucket(e, p, f->local_ep, f->remote_ep);
+		f->bucket = bw_flow_bucket(e, f->local_ep, f->remote_ep);
 		first = &p->flow_table->bucket[f->bucket];
 		if (*first)
 			at = &(*first)->next;
@@ -435,7 +435,9 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 		return;
 	}
 	if (p->arriving && e->now >= p->arrived + e->cfg.dead_ns) {
-		bw_peer_down(e, p, BW_DOWN_TIMEOUT); /* who begins a message sends all of it */
+		/* who begins a message sends all of it */
+		if (!p->doubted || bw_named_contradicted(e, p) != -BW_DROP_EARLY)
+			bw_peer_down(e, p, BW_DOWN_TIMEOUT);
 		return;
 	}
 	if (!p->confirmed && p->denied_as && e->now >= p->patience) {

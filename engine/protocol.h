@@ -229,14 +229,14 @@ struct bw_op {
 			uint64_t buf_off;
 			uint64_t len;
 			uint64_t key; /* result; never 0 */
-			bool untold; /* RETRACT: nobody knows the key: no REGION_DONE follows */
-		} expose;	     /* .peer may pull it; also RETRACT (key) */
+			bool untold;  /* RETRACT: nobody knows the key: no REGION_DONE follows */
+		} expose;	      /* .peer may pull it; also RETRACT (key) */
 		struct {
 			uint64_t key; /* what was asked for by this one, by any peer; */
 			bool all;     /* or by any key, by .peer */
 		} forbid;
-		uint64_t pull_id;     /* CANCEL_PULL */
-		bool on;	      /* PRESSURE, WATCH; DISCONNECT: the host has taken all that
+		uint64_t pull_id; /* CANCEL_PULL */
+		bool on;	  /* PRESSURE, WATCH; DISCONNECT: the host has taken all that
 				       * came, which is acknowledged first; without it the peer
 				       * must not believe that it was taken */
 	};

@@ -51,9 +51,10 @@
 #define BW_MESSAGE_HEAD                                                                            \
 	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_part_msg))
 
-#define BW_BUCKETS   512 /* of the tables of peers */
-#define BW_ROWS	     256 /* of the table of paths */
-#define BW_NAMESAKES 8	 /* callers of no use of one node and engine number, at most */
+#define BW_BUCKETS	  512 /* of the tables of peers */
+#define BW_ROWS		  256 /* of the table of paths */
+#define BW_NAMESAKES	  8   /* callers of no use of one node and engine number, at most */
+#define BW_NAMESAKES_MOST 32  /* of any use, at most, with those that the host has named */
 
 /* Who is at an address that our host has named may answer for so long before somebody elsewhere is
  * taken for the peer. */

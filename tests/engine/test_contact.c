@@ -551,6 +551,56 @@ static void caller__with_many_incarnations_is_few_peers(void **state)
 	assert_int_equal(peer(B, A)->state, BW_PEER_UP);
 }
 
+/* The same if it says something each time, so that none is without use: nor does any more of it cost
+ * many steps or draw many frames. If the host needs them all the next one is not met. */
+static void caller__that_speaks_as_many_incarnations_is_few_peers(void **state)
+{
+	struct frame *f;
+	uint32_t i;
+	int needs;
+
+	for (needs = 0; needs < 2; needs++) {
+		node_open(A);
+		node_open(B);
+		world.node[B].needs_nobody = !needs;
+		connect_to(A, B);
+		flush(A);
+		f = take(0);
+		node_kill(A); /* it would refuse what is said to others */
+		for (i = 1; i <= 100; i++) {
+			struct frame *g = frame_copy(f);
+			struct bw_hello *b = frame_body(g);
+			uint64_t before = engine(B)->steps;
+			uint32_t inc = b->inc += i;
+			struct bw_peer *p;
+			int r;
+
+			b->conn += i;
+			frame_seal(g);
+			r = receive(g);
+			assert_int_equal(r,
+					 needs && i > BW_NAMESAKES_MOST ? -BW_DROP_NO_BUFFER : 0);
+			assert_true(count(B)->peers <= BW_NAMESAKES_MOST);
+			assert_in_range(engine(B)->steps - before, 0, 3 * BW_NAMESAKES_MOST);
+			forget_logs();
+			flush(B);
+			assert_in_range(frames_with("B>A HELLO"), 0, 2);
+			assert_in_range(frames_with("B>A"), 0, BW_NAMESAKES + 3);
+			drop_all();
+			p = bw_contact_find(engine(B), world.node[A].cfg.node,
+					    world.node[A].cfg.engine, inc,
+					    &(struct bw_link_addr){0});
+			if (p)
+				p->app.rx_next = 1;
+			run(BW_MS);
+			drop_all();
+		}
+		frame_free(f);
+		node_kill(B);
+		world.quiet = true;
+	}
+}
+
 /* Peers of one engine number that have given these handles and tokens: how many buckets they are
  * in. */
 static unsigned int buckets_of_givers(uint32_t conn, uint32_t token)
@@ -774,6 +824,7 @@ int contact_tests(void)
 		TEST(token__is_each_peers_own),
 		TEST(connect__hello_is_answered),
 		TEST(caller__with_many_incarnations_is_few_peers),
+		TEST(caller__that_speaks_as_many_incarnations_is_few_peers),
 		TEST(connect__answerer_asks_too_when_nothing_follows),
 		TEST(connect__answerer_sends_no_ack_either),
 		TEST(connect__answerer_that_closes_says_bye_only),

@@ -275,6 +275,37 @@ static void caller__does_not_know_the_handles_of_others(void **state)
 	assert_int_not_equal(first >> BW_HANDLE_BITS, second >> BW_HANDLE_BITS);
 }
 
+/* A's host knows B by its address alone. A HELLO from there that anybody may have sent, or that B
+ * said in a former life, does not make A look for another B than the one that answers. */
+static void caller__does_not_say_which_life_the_host_means(void **state)
+{
+	struct frame *hello, *forged;
+	struct bw_op op;
+
+	open_strangers();
+	connect_to(B, A);
+	flush(B);
+	forged = take(0);
+	op = op_connect(A, B);
+	op.connect.node = 0;
+	op.connect.inc = 0;
+	assert_int_equal(submit(A, &op), 0);
+	world.node[A].peer[B] = op.peer;
+	flush(A);
+	hello = take(0);
+	drop_all();
+	((struct bw_hello *)frame_body(forged))->inc += 9;
+	frame_seal(forged);
+	receive(forged);
+	flush(A);
+	receive(hello);
+	run(BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(peer(A, B)->inc, world.node[B].cfg.incarnation);
+	assert_true(peer(A, B)->confirmed);
+	assert_int_equal(count(A)->peers, 1);
+}
+
 /* A handle may become known. Who says HELLO from B's address, in its name and with a handle and
  * token of his own, does not keep A from the real B. */
 static void caller__that_guesses_a_handle_is_not_the_peer(void **state)
@@ -534,6 +565,7 @@ int cookie_tests(void)
 		TEST(challenge__that_comes_again_and_again_is_answered_rarely),
 		TEST(caller__does_not_know_the_handles_of_others),
 		TEST(caller__that_guesses_a_handle_is_not_the_peer),
+		TEST(caller__does_not_say_which_life_the_host_means),
 		TEST(challenge__that_is_wrong_keeps_nobody_apart),
 		TEST(challenge__that_is_wrong_draws_few_hellos),
 		TEST(cookies__take_turns),

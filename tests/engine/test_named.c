@@ -106,6 +106,28 @@ static void impostor__keeps_no_flow(void **state)
 	}
 	run(10 * BW_MS);
 	expect_b_alone(40);
+	for (i = 40; i < 60; i++) { /* and are found afterwards */
+		struct bw_op op = op_send(A, B, 10 + i, 8);
+
+		op.send.src_ep = (uint16_t)(i % 20);
+		op.send.dst_ep = 3;
+		assert_int_equal(submit(A, &op), 0);
+	}
+	run(10 * BW_MS);
+	expect_b_alone(60);
+}
+
+/* While it is in doubt it says that it ends, or refuses what A says: it ends nothing but itself. */
+static void impostor__ends_itself_alone(void **state)
+{
+	called_by_c();
+	connect_to(A, B);
+	post(A, B, 10, 8);
+	disconnect(C, A);
+	flush(C);
+	assert_true(frames_with("C>A BYE") > 0);
+	run(10 * BW_MS);
+	expect_b_alone(1);
 }
 
 /* What was said to it before it was named ends with it. */
@@ -484,6 +506,7 @@ int named_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(impostor__gets_nothing),
 		TEST(impostor__keeps_no_flow),
+		TEST(impostor__ends_itself_alone),
 		TEST(impostor__takes_what_was_said_to_it),
 		TEST(impostor__that_waits_gets_nothing),
 		TEST(impostor__takes_all_places),
