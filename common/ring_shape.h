@@ -12,12 +12,18 @@
 #define BW_RING_BLOCK	 (64u << 10)  /* bytes; at least one slot */
 #define BW_RING_OVERHEAD 128	      /* bytes of a slot before the frame: header, padding */
 
+/* Bytes of a slot for frames of an interface with this MTU. */
+static inline uint64_t bw_ring_slot(uint32_t mtu)
+{
+	return ((uint64_t)mtu + ETH_HLEN + BW_RING_OVERHEAD + 63) & ~63ull;
+}
+
 /* The shape of a ring of at most `bytes` for frames of an interface with this MTU. */
 static inline struct tpacket_req bw_ring_shape(uint32_t mtu, uint32_t bytes)
 {
 	struct tpacket_req r = {
 		.tp_block_size = BW_RING_BLOCK,
-		.tp_frame_size = (mtu + ETH_HLEN + BW_RING_OVERHEAD + 63) & ~63u,
+		.tp_frame_size = (uint32_t)bw_ring_slot(mtu),
 	};
 
 	while (r.tp_block_size < r.tp_frame_size)

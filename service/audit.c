@@ -2,6 +2,7 @@
 /* Lines for the administrator; see audit.h. Only the main thread writes any. */
 #include "audit.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@ static void bs_audit_line(enum bs_level level, const char *format, va_list argum
 	char line[BS_AUDIT_LINE];
 
 	vsnprintf(line, sizeof(line), format, arguments);
+	for (char *c = line; *c; c++) {
+		if (iscntrl((unsigned char)*c)) /* else it would be several lines, or colours */
+			*c = '?';
+	}
 	/* A level before a line is for the journal (sd-daemon(3)). */
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>%s\n", level, line);

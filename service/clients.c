@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "audit.h"
+#include "caller.h"
 #include "number.h"
 #include "refuse.h"
 #include "request.h"
 
-#define BS_ACCEPTS 64  /* calls taken at a time */
-#define BS_GROUPS  256 /* groups of a process that are looked at */
+#define BS_ACCEPTS 64 /* calls taken at a time */
+#define BS_LEFT	   16 /* one place in so many is left to users who have few: */
+#define BS_FEW	   4  /* less than that */
 
 static void bs_close(int *fd)
 {
@@ -40,7 +42,7 @@ static void bs_client_free(struct bs_service *s, struct bs_client *c)
 {
 	bs_close(&c->fd);
 	bs_close(&c->claim);
-	bs_user_gives(c->user, c->charged);
+	bs_user_gives(&s->users, c->user, c->charged);
 	bs_client_state(s, c, BS_FREE);
 }
 
@@ -58,16 +60,10 @@ static void bs_client_refuse(struct bs_service *s, struct bs_client *c, int erro
 	bs_client_free(s, c);
 }
 
-/* Is one of its groups allowed? The first ones are looked at. */
-static bool bs_client_allowed(const struct bs_service *s, int fd, const struct ucred *who)
+/* No user takes the last places who has some already. */
+static bool bs_client_crowds(const struct bs_service *s, const struct bs_user *u)
 {
-	gid_t group[BS_GROUPS + 1];
-	socklen_t n = BS_GROUPS * sizeof(gid_t);
-
-	group[0] = who->gid;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, group + 1, &n))
-		n = 0;
-	return bs_policy_allows(&s->policy, who->uid, group, 1 + n / sizeof(gid_t));
+	return u->endpoints >= BS_FEW && s->living >= s->most - s->most / BS_LEFT;
 }
 
 /* The account of a caller, with room for one more; NULL with the reason. */
@@ -76,26 +72,26 @@ static struct bs_user *bs_client_admit(struct bs_service *s, int fd, const struc
 {
 	struct bs_user *u;
 
-	if (!bs_client_allowed(s, fd, who)) {
+	if (!bs_caller_allowed(&s->policy, fd, who)) {
 		snprintf(why, BW_SERVICE_TEXT,
 			 "user %u may have no endpoints; fix: 'users' or 'groups' in "
 			 "beowired.conf",
 			 who->uid);
 		return NULL;
 	}
-	u = bs_users_find(&s->users, who->uid, s->now);
-	if (!u || s->living == s->most)
+	u = bs_users_find(&s->users, bs_caller_account(&s->policy, who), s->now);
+	if (!u || s->living == s->most || bs_client_crowds(s, u))
 		snprintf(why, BW_SERVICE_TEXT, "beowired has no room for more endpoints");
 	else if (!bs_user_attempts(u, &s->policy, s->now))
 		snprintf(why, BW_SERVICE_TEXT,
 			 "user %u asks more than %u times a second; fix: 'attempts' in "
 			 "beowired.conf",
-			 who->uid, s->policy.attempts);
+			 u->uid, s->policy.attempts);
 	else if (!bs_user_takes(u, &s->policy))
 		snprintf(why, BW_SERVICE_TEXT,
 			 "user %u has %u endpoints, and may have no more; fix: 'endpoints' in "
 			 "beowired.conf",
-			 who->uid, u->endpoints);
+			 u->uid, u->endpoints);
 	else
 		return u;
 	return NULL;
@@ -156,7 +152,7 @@ void bs_clients_accept(struct bs_service *s)
 	}
 }
 
-void bs_clients_key(struct bs_service *s)
+static void bs_clients_key(struct bs_service *s)
 {
 	char text[BW_KEY_FINGERPRINT];
 
@@ -167,6 +163,15 @@ void bs_clients_key(struct bs_service *s)
 	bw_key_fingerprint(text, s->policy.key);
 	bs_audit(BS_NOTICE, "endpoints get the key %s of %s%s", text, s->policy.key_file,
 		 s->policy.encrypts ? ", and encrypt" : "");
+}
+
+void bs_clients_policy(struct bs_service *s)
+{
+	if (s->policy.subuids.more)
+		bs_audit(BS_WARNING,
+			 BS_SUBUID_FILE " is too long: each number of its later ranges counts as a "
+					"user");
+	bs_clients_key(s);
 }
 
 /* ---- a request ---- */
@@ -262,14 +267,21 @@ static int bs_client_check(struct bs_service *s, struct bs_client *c,
 static int bs_client_charge(struct bs_service *s, struct bs_client *c, uint32_t bytes,
 			    char why[BW_SERVICE_TEXT])
 {
-	if (bs_user_rings(c->user, &s->policy, bytes)) {
+	if (!bs_users_room(&s->users, &s->policy, bytes)) {
+		snprintf(why, BW_SERVICE_TEXT,
+			 "rings of all users take %lu MiB, and a further one of %u MiB is too "
+			 "much; fix: BEOWIRE_RING, or 'ring-memory-total' in beowired.conf",
+			 (unsigned long)(s->users.ring_bytes >> 20), bytes >> 20);
+		return -ENOMEM;
+	}
+	if (bs_user_rings(&s->users, c->user, &s->policy, bytes)) {
 		c->charged = bytes;
 		return 0;
 	}
 	snprintf(why, BW_SERVICE_TEXT,
 		 "rings of user %u take %lu MiB, and a further one of %u MiB is too much; fix: "
 		 "BEOWIRE_RING, or 'ring-memory' in beowired.conf",
-		 c->who.uid, (unsigned long)(c->user->ring_bytes >> 20), bytes >> 20);
+		 c->user->uid, (unsigned long)(c->user->ring_bytes >> 20), bytes >> 20);
 	return -EDQUOT;
 }
 
@@ -375,7 +387,8 @@ static void bs_client_ready(struct bs_service *s, struct bs_client *c)
 	const struct bs_device *d = &s->device[c->device];
 	struct bw_service_answer a = {
 		.head = {BW_SERVICE_MAGIC, BW_SERVICE_VERSION, BW_SERVICE_READY},
-		.mtu = d->mtu,
+		/* The ring is for what it was then. */
+		.mtu = (uint32_t)bw_min_u64(c->job.mtu, d->mtu),
 		.slot_bytes = c->job.slot_bytes,
 		.block_bytes = c->job.block_bytes,
 		.blocks = c->job.blocks,

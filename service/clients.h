@@ -69,8 +69,9 @@ struct bs_service {
 	uint64_t look_at;
 };
 
-/* The policy has another key, or none: make of it what is needed, and tell its fingerprint. */
-void bs_clients_key(struct bs_service *s);
+/* There is another policy: make of its key what is needed, and tell what the administrator is to
+ * know of it. */
+void bs_clients_policy(struct bs_service *s);
 /* Take all calls that wait. */
 void bs_clients_accept(struct bs_service *s);
 /* Something came by the connection of this client. */

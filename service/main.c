@@ -31,7 +31,8 @@
 #include "reload.h"
 #include "service.h"
 
-/* The last is EX_CONFIG of sysexits.h: nobody fixes a policy by starting the service anew. */
+/* The last is EX_CONFIG of sysexits.h: nobody fixes a policy by starting the service anew. A name
+ * that nobody knows is not of these: what tells names may not be there yet. */
 enum bs_exit { BS_GOOD = 0, BS_FAILED = 1, BS_USAGE = 2, BS_UNFIT = 78 };
 
 /* What is waited for besides clients, which are numbers below. The last two are those of the first
@@ -394,7 +395,7 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	bs_listen(s, s->reader, BS_POLICY);
 	for (unsigned int i = 0; i < s->policy.interfaces; i++)
 		bs_listen_device(s, i);
-	bs_clients_key(s);
+	bs_clients_policy(s);
 	bs_audit(BS_NOTICE, "ready at %s, for up to %u endpoints", o->socket, s->most);
 	bs_notify("READY=1");
 	bs_run(s, signals, changes);
@@ -462,7 +463,7 @@ int main(int argc, char **argv)
 		return bs_fail("there can be no process that reads policies");
 	if (bs_policy_read(&service.policy, o.policy, why)) {
 		bs_fail(why);
-		return BS_UNFIT;
+		return service.policy.unknown ? BS_FAILED : BS_UNFIT;
 	}
 	if (o.check) {
 		bw_wipe(service.policy.key, sizeof(service.policy.key));

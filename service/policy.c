@@ -37,6 +37,12 @@ static bool bs_ids_add(struct bs_ids *ids, uint32_t id)
 	return true;
 }
 
+/* A name; what is made of digits was to be a number. */
+static bool bs_is_name(const char *value)
+{
+	return value[strspn(value, "-0123456789")];
+}
+
 static bool bs_take_user(struct bs_policy *p, const char *value)
 {
 	const struct passwd *found;
@@ -48,6 +54,7 @@ static bool bs_take_user(struct bs_policy *p, const char *value)
 	if (bs_number(value, 0, UINT32_MAX - 1, &n))
 		return bs_ids_add(&p->users, (uint32_t)n);
 	found = getpwnam(value);
+	p->unknown = !found && bs_is_name(value);
 	return found && bs_ids_add(&p->users, found->pw_uid);
 }
 
@@ -59,6 +66,7 @@ static bool bs_take_group(struct bs_policy *p, const char *value)
 	if (bs_number(value, 0, UINT32_MAX - 1, &n))
 		return bs_ids_add(&p->groups, (uint32_t)n);
 	found = getgrnam(value);
+	p->unknown = !found && bs_is_name(value);
 	return found && bs_ids_add(&p->groups, found->gr_gid);
 }
 
@@ -105,7 +113,7 @@ static bool bs_take_attempts(struct bs_policy *p, const char *value)
 	return true;
 }
 
-static bool bs_take_rings(struct bs_policy *p, const char *value)
+static bool bs_bytes(const char *value, uint64_t *bytes)
 {
 	char text[32], *unit;
 	unsigned int shift;
@@ -120,8 +128,18 @@ static bool bs_take_rings(struct bs_policy *p, const char *value)
 		*unit = 0;
 	if (!bs_number(text, 1, 1ull << 40 >> shift, &n) || n << shift < 1u << 20)
 		return false;
-	p->ring_bytes = n << shift;
+	*bytes = n << shift;
 	return true;
+}
+
+static bool bs_take_rings(struct bs_policy *p, const char *value)
+{
+	return bs_bytes(value, &p->ring_bytes);
+}
+
+static bool bs_take_total(struct bs_policy *p, const char *value)
+{
+	return bs_bytes(value, &p->ring_total);
 }
 
 static bool bs_take_key(struct bs_policy *p, const char *value)
@@ -145,6 +163,7 @@ static const struct bs_key bs_keys[] = {
 	{"ethertype", "0x0600 to 0xFFFF, and none of IP, ARP or VLAN", bs_take_ethertype},
 	{"endpoints", "1 to 4096", bs_take_endpoints},
 	{"ring-memory", "1M to 1024G, in bytes or with K, M or G", bs_take_rings},
+	{"ring-memory-total", "1M to 1024G, in bytes or with K, M or G", bs_take_total},
 	{"attempts", "1 to 100000", bs_take_attempts},
 	{"key", "the path of a file, from / on, of at most 127 bytes", bs_take_key},
 	{"encrypt", "yes or no", bs_take_encrypt},
@@ -152,12 +171,21 @@ static const struct bs_key bs_keys[] = {
 
 #define BS_KEYS (sizeof(bs_keys) / sizeof(bs_keys[0]))
 
+/* Half of the node's memory. */
+static uint64_t bs_ring_total(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes / 2 : BS_RINGS_OF;
+}
+
 void bs_policy_init(struct bs_policy *p)
 {
 	*p = (struct bs_policy){
 		.ethertype = BW_ETHERTYPE,
 		.endpoints = BS_ENDPOINTS_OF,
 		.ring_bytes = BS_RINGS_OF,
+		.ring_total = bs_ring_total(),
 		.attempts = BS_ATTEMPTS_OF,
 	};
 }
@@ -217,7 +245,7 @@ int bs_policy_line(struct bs_policy *p, char *line, char why[BS_POLICY_WHY])
 	}
 	snprintf(why, BS_POLICY_WHY,
 		 "there is no key '%.40s'; keys are users, groups, interfaces, ethertype, "
-		 "endpoints, ring-memory, attempts, key, encrypt",
+		 "endpoints, ring-memory, ring-memory-total, attempts, key, encrypt",
 		 name);
 	return -EINVAL;
 }
@@ -305,6 +333,8 @@ int bs_policy_read(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY
 	bs_policy_init(p);
 	error = bs_policy_lines(p, f, path, why);
 	fclose(f);
+	if (!error)
+		bs_subuids_read(&p->subuids, BS_SUBUID_FILE);
 	/* At the end: what looks up names of users has nothing to do with it. */
 	return error ? error : bs_policy_key(p, path, why);
 }

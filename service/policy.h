@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "key.h"
+#include "subuid.h"
 
 #define BS_POLICY_FILE	"/etc/beowire/beowired.conf"
 #define BS_POLICY_IDS	64   /* users, and groups, that may be named */
@@ -34,6 +35,7 @@ struct bs_policy {
 	uint16_t ethertype;
 	uint32_t endpoints;  /* of one user, at most */
 	uint64_t ring_bytes; /* of one user's endpoints together */
+	uint64_t ring_total; /* of those of all users */
 	uint32_t attempts;   /* of one user in a second, as many at once */
 	/* The cluster's key: its file ("": none), and what was read there. Wiped wherever a copy is
 	 * not needed any more. */
@@ -41,6 +43,8 @@ struct bs_policy {
 	uint8_t key[BW_KEY_BYTES];
 	bool encrypts; /* who has the key from us encrypts, too */
 	uint32_t set;  /* keys seen, by their place in the table */
+	bool unknown;  /* the line that is wrong has a name that nobody knows, now */
+	struct bs_subuids subuids;
 };
 
 void bs_policy_init(struct bs_policy *p);
@@ -48,7 +52,7 @@ void bs_policy_init(struct bs_policy *p);
 int bs_policy_line(struct bs_policy *p, char *line, char why[BS_POLICY_WHY]);
 /* Is all there that is needed? */
 int bs_policy_check(const struct bs_policy *p, char why[BS_POLICY_WHY]);
-/* Read the file, and that of the key: 0, or a negative errno with the file, the line and the cause.
+/* Read the file, that of the key, and whose numbers of users are whose: 0, or a negative errno with the file, the line and the cause.
  * `p` has no key then. */
 int bs_policy_read(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY]);
 

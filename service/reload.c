@@ -39,11 +39,14 @@ static void bs_reload_read(int fd, const char *path)
 int bs_reload_start(struct bs_service *s, const char *path)
 {
 	sigset_t ours, before;
-	int pair[2];
+	int pair[2], bytes = sizeof(struct bs_reading);
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	/* One message, whatever the node gives sockets by default. */
+	if (setsockopt(pair[1], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	/* Signals for the service, which its whole group may get, do not end this process. */
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGINT);
@@ -86,7 +89,7 @@ static void bs_reload_apply(struct bs_service *s, struct bs_policy *fresh)
 	memcpy(fresh->interface, s->policy.interface, sizeof(fresh->interface));
 	s->policy = *fresh;
 	bs_audit(BS_NOTICE, "the policy was read anew");
-	bs_clients_key(s);
+	bs_clients_policy(s);
 }
 
 void bs_reload_take(struct bs_service *s)

@@ -20,10 +20,15 @@ static int bs_refusal(char why[BW_SERVICE_TEXT], int error, const char *text)
 	return error;
 }
 
+/* Printable bytes, and zero bytes behind them. */
 static bool bs_name_good(const char name[BW_SERVICE_NAME])
 {
 	size_t n = strnlen(name, BW_SERVICE_NAME);
 
+	for (size_t i = 0; i < n; i++) {
+		if (name[i] < '!' || name[i] > '~')
+			return false;
+	}
 	for (size_t i = n; i < BW_SERVICE_NAME; i++) {
 		if (name[i])
 			return false;

@@ -47,16 +47,24 @@ bool bs_user_takes(struct bs_user *u, const struct bs_policy *p)
 	return true;
 }
 
-bool bs_user_rings(struct bs_user *u, const struct bs_policy *p, uint64_t bytes)
+bool bs_users_room(const struct bs_users *all, const struct bs_policy *p, uint64_t bytes)
+{
+	return bytes <= p->ring_total && all->ring_bytes <= p->ring_total - bytes;
+}
+
+bool bs_user_rings(struct bs_users *all, struct bs_user *u, const struct bs_policy *p,
+		   uint64_t bytes)
 {
 	if (bytes > p->ring_bytes || u->ring_bytes > p->ring_bytes - bytes)
 		return false;
 	u->ring_bytes += bytes;
+	all->ring_bytes += bytes;
 	return true;
 }
 
-void bs_user_gives(struct bs_user *u, uint64_t bytes)
+void bs_user_gives(struct bs_users *all, struct bs_user *u, uint64_t bytes)
 {
 	u->endpoints--;
 	u->ring_bytes -= bytes;
+	all->ring_bytes -= bytes;
 }

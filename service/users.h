@@ -20,6 +20,7 @@ struct bs_user {
 
 struct bs_users {
 	struct bs_user user[BS_USERS];
+	uint64_t ring_bytes; /* of all of them */
 };
 
 /* The user's entry; NULL: the table is full of others. */
@@ -28,8 +29,11 @@ struct bs_user *bs_users_find(struct bs_users *all, uint32_t uid, uint64_t now);
 bool bs_user_attempts(struct bs_user *u, const struct bs_policy *p, uint64_t now);
 /* May it have one more connection, or that much more memory? Then it has. */
 bool bs_user_takes(struct bs_user *u, const struct bs_policy *p);
-bool bs_user_rings(struct bs_user *u, const struct bs_policy *p, uint64_t bytes);
+bool bs_user_rings(struct bs_users *all, struct bs_user *u, const struct bs_policy *p,
+		   uint64_t bytes);
+/* Is there so much for anybody? */
+bool bs_users_room(const struct bs_users *all, const struct bs_policy *p, uint64_t bytes);
 /* An endpoint with so much memory is gone. */
-void bs_user_gives(struct bs_user *u, uint64_t bytes);
+void bs_user_gives(struct bs_users *all, struct bs_user *u, uint64_t bytes);
 
 #endif

@@ -294,7 +294,7 @@ static void look_at_ring(struct bw_packet *p)
 
 	if (s->domain != AF_PACKET || s->ring != p->ring || s->ring_bytes != p->ring_bytes)
 		fuzz_bad("a ring that is not the socket's");
-	if (p->slots > 65536 || !p->slots || p->slot_bytes < BW_FRAME_MIN_MTU)
+	if (p->slots > 65536 || !p->slots || p->slot_bytes < bw_ring_slot(p->mtu))
 		fuzz_bad("slots that make no sense");
 	for (uint32_t i = 0; i < p->slots; i++) {
 		const struct tpacket2_hdr *slot = bw_packet_slot(p, i);

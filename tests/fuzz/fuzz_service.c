@@ -33,14 +33,18 @@ static void check_request(const uint8_t *data, size_t size)
 		       r.ring_bytes < BW_RING_MIN || r.ethertype != BW_ETHERTYPE ||
 		       strnlen(r.interface, sizeof(r.interface)) == sizeof(r.interface)))
 		fuzz_bad("a request beyond its limits");
+	for (const char *c = r.interface; !error && *c; c++) {
+		if (*c < '!' || *c > '~')
+			fuzz_bad("a name that cannot be told");
+	}
 }
 
 static void check_limits(const struct bs_policy *p)
 {
 	if (p->users.n > BS_POLICY_IDS || p->groups.n > BS_POLICY_IDS ||
 	    p->interfaces > BS_DEVICES || !p->endpoints || p->endpoints > BS_ENDPOINTS ||
-	    !p->attempts || p->ring_bytes < 1u << 20 || p->ring_bytes > 1ull << 40 ||
-	    p->ethertype < 0x0600)
+	    !p->attempts || p->ring_total < 1u << 20 || p->ring_bytes < 1u << 20 ||
+	    p->ring_bytes > 1ull << 40 || p->ethertype < 0x0600)
 		fuzz_bad("a policy beyond its limits");
 	for (unsigned int i = 0; i < p->interfaces; i++) {
 		if (!p->interface[i][0] || strnlen(p->interface[i], IFNAMSIZ) == IFNAMSIZ)

@@ -61,6 +61,23 @@ def of_this_build(directory: Path, revision: str, monkeypatch: pytest.MonkeyPatc
     return by_name(built.files)
 
 
+_DKMS = """
+case $1 in
+add) echo "$3/$5: added" >>/database/dkms ;;
+remove)
+	left=
+	while read -r line; do [ "$line" = "$3/$5: added" ] || left="$left$line
+"; done </database/dkms
+	printf %s "$left" >/database/dkms ;;
+status)
+	while read -r line; do
+		[ "$line" != "$3/$5: added" ] || echo "$line"
+	done </database/dkms ;;
+esac
+"""
+"""What dkms tells of a module's version: whether it was added and not removed."""
+
+
 class Root:
     """An empty root directory, with a shell for scriptlets, and the commands that these call: they
     write down how they were called."""
@@ -71,9 +88,9 @@ class Root:
             (directory / name).mkdir(parents=True)
         (directory / "dev" / "null").touch()
         self._program("/bin/sh")
-        for name in ("usr/bin/systemctl", "usr/sbin/dkms", "usr/sbin/ldconfig"):
-            script = directory / name
-            script.write_text(f'#!/bin/sh\necho "{script.name} $*" >>/log\n')
+        for name, more in (("bin/systemctl", ""), ("sbin/dkms", _DKMS), ("sbin/ldconfig", "")):
+            script = directory / "usr" / name
+            script.write_text(f'#!/bin/sh\necho "{script.name} $*" >>/log\n{more}')
             script.chmod(0o755)
         (directory / "sbin").symlink_to("usr/sbin")
         self._before = self.all()

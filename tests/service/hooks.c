@@ -8,6 +8,8 @@
  * the service waits until it is gone; once it listens it makes FILE.heard. BEOWIRE_HOOK_PAUSE=FILE:
  * at its first pause the service removes the file, and waits until FILE.heard is there; when it has
  * an abstract name itself it makes FILE.own.
+ * BEOWIRE_HOOK_BIND=FILE: before a packet socket joins a group, FILE.there is made, and the service
+ * waits until FILE is gone. BEOWIRE_HOOK_SUBUIDS=FILE: it is read instead of /etc/subuid.
  * BEOWIRE_HOOK_NAMES=NAME: a user of this name is known by what lists directories, as plug-ins of
  * nsswitch.conf do; he has the number 65533.
  */
@@ -16,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/if_packet.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,9 +33,12 @@ static FILE *opened(const char *name, const char *path, const char *mode)
 {
 	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, name);
 	const char *counted = getenv("BEOWIRE_HOOK_LOOKS");
+	const char *subuids = getenv("BEOWIRE_HOOK_SUBUIDS");
 	static unsigned int looks;
 	FILE *f;
 
+	if (subuids && !strcmp(path, "/etc/subuid"))
+		return real(subuids, mode);
 	if (!counted || !strstr(path, "/net/packet"))
 		return real(path, mode);
 	f = real(counted, "ae");
@@ -124,6 +130,24 @@ int listen(int fd, int backlog)
 	if (path)
 		mark(path, ".heard");
 	return result;
+}
+
+/* Calls that ask whether there is a file are none that the service has left itself. */
+int setsockopt(int fd, int level, int number, const void *value, socklen_t len)
+{
+	int (*real)(int, int, int, const void *, socklen_t) = dlsym(RTLD_NEXT, "setsockopt");
+	int (*pause)(useconds_t) = dlsym(RTLD_NEXT, "usleep");
+	const char *path = getenv("BEOWIRE_HOOK_BIND");
+	int there;
+
+	if (path && level == SOL_PACKET && number == PACKET_FANOUT) {
+		mark(path, ".there");
+		while ((there = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
+			close(there);
+			pause(1000);
+		}
+	}
+	return real(fd, level, number, value, len);
 }
 
 int usleep(useconds_t us)

@@ -6,6 +6,7 @@ service itself: each attempt is refused or has no effect, and frames that do not
 import contextlib
 import ctypes
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from served import (
     attack,
     attacking,
     client,
+    hooked,
     served,
 )
 from test_spares import await_ready
@@ -385,6 +387,134 @@ told([Answer(c).text for c in calls])
         assert any(text.startswith(f"user {USER} asks more than 1 times") for text in said)
         assert attack(service, "told(Endpoint().answer.kind)", user=OTHER) == 3
         service.await_living(0)
+
+
+HOLD = """
+made = [Endpoint() for _ in range(int(sys.argv[2]))]
+told([[e.answer.kind, e.answer.text] for e in made])
+sys.stdout.flush()
+sys.stdin.readline()
+"""
+SUBUIDS = f"""
+# comments, {OTHER}:{STRANGER}:1
+{USER}:100000:65536
+{USER}:0:1
+{OTHER}:300000
+{OTHER}:300000:0
+{OTHER}:300000:4294967295
+{OTHER}:300000:-1
+{OTHER}:3e5:1
+{OTHER}:300000:1{"0" * 300}
+:300000:1
+root:{STRANGER}:1
+0:{STRANGER}:1
+nobody-at-all:200000:10
+{OTHER}:400000:1"""
+"""What the service believes of /etc/subuid: three ranges."""
+ASK = "e = Endpoint()\ntold([e.answer.kind, e.answer.text])"
+
+
+def test_no_user_takes_more_by_further_numbers(nodes: tuple[str, str], tmp_path: Path) -> None:
+    """His range of subordinate numbers is his; that of somebody unknown is one user's."""
+    file = tmp_path / "subuid"
+    file.write_text(SUBUIDS)
+    within = hooked(tmp_path, BEOWIRE_HOOK_SUBUIDS=str(file))
+    policy = "users = *\ninterfaces = eth0\nendpoints = 2\n"
+    with served(nodes[0], policy, within) as service:
+        for first, others, owner in (
+            (100005, (100000, 165535, USER), USER),
+            (200000, (200009,), 200000),
+            (OTHER, (400000,), OTHER),
+        ):
+            with attacking(service, HOLD, user=first, words=["2"]) as holder:
+                assert [kind for kind, _ in holder.hear()] == [3, 3]
+                for user in others:
+                    kind, text = attack(service, ASK, user=user)
+                    assert kind == 4, user
+                    assert text.startswith(f"user {owner} has 2 endpoints, and may have no more")
+                for user in (99999, 165536, 199999, 200010, 300000, STRANGER):
+                    assert attack(service, ASK, user=user)[0] == 3, user
+            service.await_living(0)
+
+
+def test_who_is_allowed_is_so_under_all_his_numbers(nodes: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "subuid"
+    file.write_text(SUBUIDS)
+    within = hooked(tmp_path, BEOWIRE_HOOK_SUBUIDS=str(file))
+    with served(nodes[0], f"users = {USER}, 200003\ninterfaces = eth0\n", within) as service:
+        allowed = {
+            user: attack(service, ASK, user=user)[0] == 3
+            for user in (USER, 100000, 165535, 165536, 200003, 200004, 400000)
+        }
+        assert [user for user, is_so in allowed.items() if is_so] == [USER, 100000, 165535, 200003]
+
+
+def test_a_file_of_ranges_without_end_is_bounded(nodes: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "subuid"
+    file.write_text("".join(f"{USER}:{100000 + i}:1\n" for i in range(10000)))
+    within = hooked(tmp_path, BEOWIRE_HOOK_SUBUIDS=str(file))
+    with served(nodes[0], POLICY, within) as service:
+        service.await_line("/etc/subuid is too long")
+        assert attack(service, ASK, user=100000)[0] == 3
+        assert attack(service, ASK, user=109999)[0] == 4
+        file.write_text(f"{USER}:{109999}:1\n")
+        service.process.send_signal(signal.SIGHUP)
+        service.await_line("the policy was read anew")
+        assert attack(service, ASK, user=109999)[0] == 3
+
+
+def test_all_users_take_no_more_than_the_total(nodes: tuple[str, str]) -> None:
+    code = "e = Endpoint(ring=2 << 20)\ntold([e.answer.kind, e.answer.text])"
+    with served(nodes[0], POLICY + "ring-memory-total = 3M\n") as service:
+        with attacking(service, HOLD, words=["2"]) as holder:
+            assert [kind for kind, _ in holder.hear()] == [3, 3]
+            kind, text = attack(service, code, user=OTHER)
+            assert kind == 4
+            assert text.startswith("rings of all users take 2 MiB, and a further one of 2 MiB")
+            assert attack(service, ASK, user=OTHER)[0] == 3
+        service.await_living(0)
+        assert attack(service, code, user=OTHER)[0] == 3
+
+
+def test_the_last_places_are_for_who_has_few(nodes: tuple[str, str]) -> None:
+    with served(nodes[0], POLICY, ["prlimit", "--nofile=192"]) as service:
+        service.await_line("for up to 32 endpoints")
+        with attacking(service, HOLD, words=["31"]) as holder:
+            assert [kind for kind, _ in holder.hear()] == [3] * 30 + [4]
+            assert attack(service, ASK, user=OTHER)[0] == 3
+        service.await_living(0)
+
+
+def test_a_user_of_many_groups_is_in_all_of_them(nodes: tuple[str, str]) -> None:
+    """More than the service asks for at first; as root, since others cannot join groups."""
+    code = """
+import os
+os.setgroups([*range(4000, 4000 + int(sys.argv[2])), 60000])
+os.setgid(3000)
+os.setuid(2000)
+told(Endpoint().answer.kind)
+"""
+    with served(nodes[0], "groups = 60000\ninterfaces = eth0\n") as service:
+        for groups in ("3", "255", "256", "5000"):
+            assert attack(service, code, groups, user=0) == 3, groups
+
+
+def test_nobody_writes_lines_of_the_log(service: Service) -> None:
+    """Neither by a name of an interface nor by what the policy says."""
+    code = r"""
+texts = []
+for name in (b"\n<0>go home!!", b"a\x1b[31m", b"a b", b"\x7f"):
+    held, number = claim()
+    c = call()
+    say(c, request(number, interface=name), held.fileno())
+    texts.append(Answer(c).text)
+told(texts)
+"""
+    assert attack(service, code) == ["that is no request"] * 4
+    service.policy.write_text("a\x1b[31m\a = 1\n")
+    service.process.send_signal(signal.SIGHUP)
+    assert "'a?[31m?'" in service.await_line("there is no key")
+    assert all(line.startswith("beowired: ") for line in service.lines())
 
 
 def descriptors(service: Service) -> int:

@@ -39,7 +39,7 @@ def checked(file: Path, text: str | bytes) -> tuple[int, str]:
 def test_a_good_policy(tmp_path: Path) -> None:
     text = (
         "# who\n\n users =  0 ,1000\ngroups=0\n\tinterfaces = eth0, eth1 \nethertype = 0x88B6\n"
-        "endpoints = 4096\nring-memory = 2G\nattempts = 1"
+        "endpoints = 4096\nring-memory = 2G\nring-memory-total = 1024G\nattempts = 1"
     )
     assert checked(tmp_path / "conf", text) == (0, "the policy is good\n")
     assert checked(tmp_path / "conf", "users = *\ninterfaces = eth0")[0] == 0
@@ -51,7 +51,6 @@ def test_a_good_policy(tmp_path: Path) -> None:
         ("users", 1, "'users' is no 'key = value'"),
         ("user = 0", 1, "there is no key 'user'; keys are users, groups"),
         ("users = 0\nusers = 1", 2, "users is there twice"),
-        ("users = nobody-at-all", 1, "users: 'nobody-at-all' is not taken; give users of"),
         ("users = 0,", 1, "users: '' is not taken"),
         ("users = -1", 1, "users: '-1' is not taken"),
         ("groups = 4294967295", 1, "groups: '4294967295' is not taken"),
@@ -65,6 +64,7 @@ def test_a_good_policy(tmp_path: Path) -> None:
         ("ring-memory = 1K", 1, "ring-memory: '1K' is not taken"),
         ("ring-memory = 99999G", 1, "ring-memory: '99999G' is not taken"),
         ("ring-memory = M", 1, "ring-memory: 'M' is not taken"),
+        ("ring-memory-total = 1023K", 1, "ring-memory-total: '1023K' is not taken; give 1M to"),
         ("attempts = 1e3", 1, "attempts: '1e3' is not taken"),
         ("users = " + "0" * 2000, 1, "the line is too long"),
         (b"users = 0\0\ninterfaces = eth0\n", 1, "has a zero byte"),
@@ -76,6 +76,14 @@ def test_what_is_wrong_is_told(tmp_path: Path, text: str | bytes, line: int, say
     assert status == UNFIT
     assert said.startswith(f"{str(file)[:80]}:{line}: ")
     assert says in said
+
+
+@pytest.mark.parametrize("key", ["users", "groups"])
+def test_a_name_that_nobody_knows_may_be_known_later(tmp_path: Path, key: str) -> None:
+    """What tells names may come up after the service: the unit starts it again."""
+    status, said = checked(tmp_path / "conf", f"{key} = 0, nobody-at-all\ninterfaces = eth0")
+    assert status == 1
+    assert f"{key}: 'nobody-at-all' is not taken; give {key} of" in said
 
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:

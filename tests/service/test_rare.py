@@ -4,6 +4,7 @@
 import time
 from pathlib import Path
 
+import user_net
 from served import PATIENCE_S, attack, attacking, hooked, served
 from test_attacks import LEAK
 
@@ -48,3 +49,30 @@ def test_a_full_gate_is_told(nodes: tuple[str, str], tmp_path: Path) -> None:
         counts = service.counts()
         assert (counts["opened"], counts["refused"], counts["closed"]) == (0, 1, 0)
         assert why in service.await_line("refused uid=")
+
+
+def test_an_mtu_that_grows_meanwhile_is_not_the_rings(tmp_path: Path) -> None:
+    """The slots are for frames of the interface as it was when the endpoint was asked for."""
+    held = tmp_path / "held"
+    held.touch()
+    within = hooked(tmp_path, BEOWIRE_HOOK_BIND=str(held))
+    code = "told(Endpoint().answer.mtu)"
+    with user_net.pair(mtu=1500) as nodes, served(nodes[0], within=within) as service:
+        with attacking(service, code) as asks:
+            until = time.monotonic() + PATIENCE_S
+            while not held.with_suffix(".there").exists():
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            for node in nodes:
+                user_net.link_set(node, "eth0", "mtu 9000")
+            while (
+                "mtu 9000"
+                not in user_net.ip(f"-n {nodes[0]} -o link show type veth")
+                .split("beowired")[1]
+                .partition("\n")[0]
+            ):
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            held.unlink()
+            assert asks.hear() == 1500
+        assert attack(service, code) == 9000

@@ -22,9 +22,10 @@ from served import (
 )
 from stopped import go_on, stop
 from test_attacks import listening
-from user_actor import ACKED, SYNC, Actor, actor
+from user_actor import ACKED, SYNC, Actor, Event, actor
 
 REFUSED = -111
+SOL_PACKET, PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 263, 5, 10, 1
 PEER = {"BEOWIRE_LINKS": "packet"}
 EITHER = {"BEOWIRE_LINKS": "packet,udp", "BEOWIRE_LOG": "info"}
 
@@ -172,20 +173,34 @@ def test_another_version_is_told(service: Service) -> None:
 
 def test_nonsense_is_no_service(service: Service) -> None:
     """Descriptors and numbers that make no sense are taken by nobody."""
-    good = (9000, b"\2" * 6, 0, 2, 2048, 65536, 4, b"eth0")
+    good = (9000, b"\2" * 6, 0, 2, 9152, 65536, 4, b"eth0")
     for fields in (
         good,  # the socket is none that gets frames
         (9000, b"\2" * 6, 0, 2, 0, 65536, 4, b"eth0"),
-        (9000, b"\2" * 6, 0, 2, 2048, 65535, 4, b"eth0"),
-        (9000, b"\2" * 6, 0, 2, 2048, 65536, 0xFFFFFFFF, b"eth0"),
-        (9000, b"\2" * 6, 0, 2, 2048, 65536, 4, b"e" * 16),
-        (1, b"\2" * 6, 0, 2, 2048, 65536, 4, b"eth0"),
+        (9000, b"\2" * 6, 0, 2, 9152, 65535, 4, b"eth0"),
+        (9000, b"\2" * 6, 0, 2, 9152, 65536, 0xFFFFFFFF, b"eth0"),
+        (9000, b"\2" * 6, 0, 2, 9152, 65536, 4, b"e" * 16),
+        (1, b"\2" * 6, 0, 2, 9152, 65536, 4, b"eth0"),
     ):
-        answer_with(service, fields)
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        assert "answers nothing that makes sense" in answer_with(service, fields, pair[0])["why"]
+        for each in pair:
+            each.close()
 
 
-def answer_with(service: Service, fields: tuple[object, ...]) -> None:
-    """A client gets this answer, with a socket of another kind, and says that it makes no sense."""
+def test_slots_hold_what_the_mtu_says(service: Service) -> None:
+    """Though the socket has a ring of such slots: longer frames would be cut."""
+    for slot, mtu, status in ((2048, 1842, 0), (2048, 1907, -71), (2048, 9000, -71)):
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as ring:
+            ring.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+            shape = struct.pack("IIII", 65536, 4, slot, 4 * 65536 // slot)
+            ring.setsockopt(SOL_PACKET, PACKET_RX_RING, shape)
+            fields = (mtu, b"\2" * 6, 0, 2, slot, 65536, 4, b"eth0")
+            assert answer_with(service, fields, ring)["result"] == status, (slot, mtu)
+
+
+def answer_with(service: Service, fields: tuple[object, ...], given: socket.socket) -> Event:
+    """What becomes of a client's endpoint that gets this answer, with this socket."""
     data = struct.pack("<IHHiI6sHIIII16s160s", 0x64657762, 1, 3, 0, *fields, b"")
     with open_directory() as directory:
         path = directory / "sock"
@@ -193,15 +208,12 @@ def answer_with(service: Service, fields: tuple[object, ...]) -> None:
         listener.bind(str(path))
         path.chmod(0o666)
         listener.listen()
-        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with client(service, BEOWIRE_SERVICE=str(path)) as one:
             one.tell("open")
             connection, _ = listener.accept()
             connection.recv(100)
-            socket.send_fds(connection, [data], [pair[0].fileno()])
-            assert "answers nothing that makes sense" in one.expect("open")["why"]
-        for each in pair:
-            each.close()
+            socket.send_fds(connection, [data], [given.fileno()])
+            return one.expect("open")
 
 
 def test_who_listens_must_own_the_directory(service: Service) -> None:

@@ -84,6 +84,18 @@ def test_a_bad_policy_is_told_and_not_tried_again(machine: Booted) -> None:
     assert told(machine, "nobody is allowed")["PRIORITY"] == "3"
 
 
+def test_a_name_that_nobody_knows_yet_is_tried_again(machine: Booted) -> None:
+    """What tells names may come up after the service."""
+    policy(machine, "groups = late\\ninterfaces = eth0\\n")
+    machine.output("systemctl stop beowired")
+    assert machine.run("systemctl start beowired").returncode != 0
+    assert machine.property("ExecMainStatus") == "1"
+    told(machine, "groups: .late. is not taken")
+    machine.output("groupadd late")
+    machine.until("systemctl is-active beowired", "active")
+    machine.output("systemctl stop beowired && groupdel late")
+
+
 def test_what_has_started_is_ready(machine: Booted) -> None:
     policy(machine, GOOD)
     machine.output("systemctl stop beowired && systemctl enable --now beowired")

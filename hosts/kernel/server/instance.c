@@ -67,13 +67,37 @@ static void instance_deliver(struct instance *in, const struct sockaddr_beowire 
 
 /* ---- links ---- */
 
-static int instance_link(const struct rings *rings, uint32_t ifindex)
+/* Is it in use, as far as is known? */
+static bool instance_in_use(const struct rings *rings, uint32_t ifindex)
 {
 	int i;
 
-	for (i = 0; i < BEOWIRE_SERVER_IFACES && rings->link[i].ifindex; i++)
-		if (!ifindex || rings->link[i].ifindex == ifindex)
+	for (i = 0; i < BEOWIRE_SERVER_IFACES; i++)
+		if (ifindex && rings->link[i].ifindex == ifindex)
+			return true;
+	return false;
+}
+
+/* The engine's number of this interface, the same for as long as there is the instance; 0: of the
+ * first one. What has gone keeps its number, and the kernel drops frames for it; what comes gets
+ * one that none has had. */
+static int instance_link(struct instance *in, uint32_t ifindex)
+{
+	int i;
+
+	ifindex = ifindex ? ifindex : in->rings->link[0].ifindex;
+	if (!ifindex)
+		return -1;
+	for (i = 0; i < BEOWIRE_SERVER_IFACES; i++) {
+		if (in->ifindex[i] == ifindex)
 			return i;
+		if (in->ifindex[i])
+			continue;
+		if (!instance_in_use(in->rings, ifindex))
+			return -1;
+		in->ifindex[i] = ifindex;
+		return i;
+	}
 	return -1;
 }
 
@@ -99,7 +123,7 @@ static void instance_met(struct instance *in, const struct bw_event *e)
 	}
 	peer->addr = (struct sockaddr_beowire){
 		.sbw_port = e->engine,
-		.sbw_ifindex = in->rings->link[e->from.link % BEOWIRE_SERVER_IFACES].ifindex,
+		.sbw_ifindex = in->ifindex[e->from.link % BEOWIRE_SERVER_IFACES],
 		.sbw_node = e->node,
 		.sbw_inc = e->inc,
 	};
@@ -195,7 +219,7 @@ static bool instance_transmit(struct instance *in, const struct bw_tx_frame *f)
 
 	if (!record)
 		return false;
-	record->frame.ifindex = in->rings->link[f->to.link % BEOWIRE_SERVER_IFACES].ifindex;
+	record->frame.ifindex = in->ifindex[f->to.link % BEOWIRE_SERVER_IFACES];
 	memcpy(record->frame.mac, f->to.bytes, 6);
 	for (i = 0; i < f->segments; i++) {
 		const struct bw_tx_segment *s = &f->segment[i];
@@ -266,7 +290,7 @@ static int instance_submit_send(struct instance *in, const struct sockaddr_beowi
 {
 	struct bw_op op = {.type = BW_OP_CONNECT};
 	struct peer *peer;
-	int link = instance_link(in->rings, to->sbw_ifindex), error;
+	int link = instance_link(in, to->sbw_ifindex), error;
 
 	if (link < 0)
 		return -EHOSTUNREACH;
@@ -400,7 +424,7 @@ void instance_press(struct instance *in, bool on)
 
 void instance_frame(struct instance *in, const struct beowire_record *record)
 {
-	int link = instance_link(in->rings, record->frame.ifindex);
+	int link = instance_link(in, record->frame.ifindex);
 	struct bw_rx_frame f = {
 		.head = record + 1,
 		.head_len = record->bytes,
@@ -420,14 +444,14 @@ void instance_frame(struct instance *in, const struct beowire_record *record)
 /* Messages of other protocols than the reliable one are taken to be one frame each. */
 static uint32_t instance_longest(const struct instance *in, const struct bw_config *cfg)
 {
-	uint32_t longest = in->protocol == &bw_reliable ? BW_EAGER_LIMIT : BW_FRAME_MAX_MTU;
+	uint32_t longest = BW_FRAME_MAX_MTU;
 	int i;
 
-	for (i = 0; in->protocol != &bw_reliable && in->rings->link[i].ifindex; i++)
+	if (in->protocol == &bw_reliable)
+		return BW_EAGER_LIMIT;
+	for (i = 0; i < BEOWIRE_SERVER_IFACES && in->ifindex[i]; i++)
 		longest = longest < cfg->link_mtu[i] ? longest : cfg->link_mtu[i];
-	if (in->protocol != &bw_reliable)
-		longest -= (uint32_t)(sizeof(struct bw_hdr) + sizeof(struct bw_dgram));
-	return longest;
+	return longest - (uint32_t)(sizeof(struct bw_hdr) + sizeof(struct bw_dgram));
 }
 
 static int instance_open_engine(struct instance *in, struct bw_config *cfg)
@@ -437,9 +461,12 @@ static int instance_open_engine(struct instance *in, struct bw_config *cfg)
 
 	if (rings_read_links(in->rings) || !in->rings->link[0].ifindex)
 		return -EADDRNOTAVAIL;
-	for (i = 0; i < BEOWIRE_SERVER_IFACES; i++)
-		cfg->link_mtu[i] =
-			in->rings->link[i].ifindex ? in->rings->link[i].mtu : BW_FRAME_MIN_MTU;
+	for (i = 0; i < BEOWIRE_SERVER_IFACES; i++) {
+		const struct beowire_server_iface *link = &in->rings->link[i];
+
+		in->ifindex[i] = link->ifindex;
+		cfg->link_mtu[i] = link->ifindex ? link->mtu : BW_FRAME_MIN_MTU;
+	}
 	gethostname(cfg->name, sizeof(cfg->name));
 	size = in->protocol->size(cfg);
 	in->engine = aligned_alloc(64, (size + 63) & ~(size_t)63);

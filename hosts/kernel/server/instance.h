@@ -17,6 +17,7 @@ struct instance {
 	uint16_t port;
 	const struct bw_protocol *protocol;
 	struct rings *rings;
+	uint32_t ifindex[BEOWIRE_SERVER_IFACES]; /* by the engine's numbers of links; 0: none */
 	void *engine;
 	struct bw_host_ops ops; /* what it asks for */
 	void *grown;		/* memory.c: what the engine grew by, chained by the first word; */

@@ -33,7 +33,7 @@ struct rings {
 int rings_open(struct rings *r, uint32_t number, const char *name);
 /* The number is free again, its sockets fail. */
 void rings_close(struct rings *r);
-/* Learn anew which interfaces are in use. */
+/* Learn anew which interfaces are in use, in the kernel's order. */
 int rings_read_links(struct rings *r);
 
 /* The next record from the kernel, or NULL. It lies in the ring until rings_consume(). */

@@ -12,6 +12,7 @@
 #include "instance.h"
 
 #define BUCKETS 1024
+#define RECORDS 256 /* of a ring in one turn: more may come as fast as they are read */
 
 static struct {
 	struct rings rings;
@@ -56,21 +57,35 @@ static void server_request(const struct beowire_record *record)
 	}
 }
 
-static void server_records(void)
+static void server_frame(const struct beowire_record *record)
+{
+	struct instance *in = *server_find(record->socket);
+
+	if (in)
+		instance_frame(in, record);
+}
+
+/* True: there may be more. */
+static bool server_ring(enum beowire_ring_number number,
+			void (*act)(const struct beowire_record *record))
 {
 	const struct beowire_record *record;
-	struct instance *in;
+	int n = 0;
 
-	while ((record = rings_next(&server.rings, BEOWIRE_FRAMES_IN))) {
-		in = *server_find(record->socket);
-		if (in)
-			instance_frame(in, record);
-		rings_consume(&server.rings, BEOWIRE_FRAMES_IN, record);
+	while (n < RECORDS && (record = rings_next(&server.rings, number))) {
+		act(record);
+		rings_consume(&server.rings, number, record);
+		n++;
 	}
-	while ((record = rings_next(&server.rings, BEOWIRE_REQUESTS))) {
-		server_request(record);
-		rings_consume(&server.rings, BEOWIRE_REQUESTS, record);
-	}
+	return n == RECORDS;
+}
+
+/* True: there may be more. */
+static bool server_records(void)
+{
+	bool more = server_ring(BEOWIRE_FRAMES_IN, server_frame);
+
+	return server_ring(BEOWIRE_REQUESTS, server_request) || more;
 }
 
 /* What is due by now; when the next instance is. */
@@ -113,11 +128,12 @@ static int server_turn(void)
 {
 	uint64_t next;
 	int error = 0;
+	bool more;
 
-	server_records();
+	more = server_records();
 	next = server_timers();
 	if (!server.spin || server.rings.touched)
-		error = rings_turn(&server.rings, server_idle(next));
+		error = rings_turn(&server.rings, more ? 0 : server_idle(next));
 	return error == -EINTR ? 0 : error;
 }
 

@@ -22,6 +22,8 @@ uint64_t now;
 struct memory memory;
 struct told told;
 struct instance *in;
+struct beowire_server_iface interface[BEOWIRE_SERVER_IFACES];
+uint32_t left_by;
 
 int __wrap_clock_gettime(clockid_t which, struct timespec *t);
 void *__real_malloc(size_t n);
@@ -97,6 +99,7 @@ void rings_commit(struct rings *r, enum beowire_ring_number number,
 {
 	if (number == BEOWIRE_FRAMES_OUT) {
 		assert_in_range(record->bytes, 1, MTU);
+		left_by = record->frame.ifindex;
 		memcpy(waiting[waiting_n].mac, record->frame.mac, 6);
 		waiting[waiting_n].len = record->bytes;
 		memcpy(waiting[waiting_n++].bytes, record + 1, record->bytes);
@@ -119,7 +122,7 @@ int rings_turn(struct rings *r, int64_t timeout_ns)
 
 int rings_read_links(struct rings *r)
 {
-	r->link[0] = (struct beowire_server_iface){.ifindex = 1, .mtu = MTU};
+	memcpy(r->link, interface, sizeof(interface));
 	return 0;
 }
 
@@ -306,15 +309,25 @@ struct sockaddr_beowire address(const struct caller *c)
 	return a;
 }
 
+static const struct beowire_record open = {
+	.type = BEOWIRE_OPEN,
+	.socket = ID,
+	.addr = {.sbw_port = PORT, .sbw_inc = 9},
+};
+
+void program_opens_another(void)
+{
+	struct instance *other = instance_open(&rings, &bw_reliable, &open);
+
+	assert_non_null(other);
+	instance_end(other);
+}
+
 int callers_begin(void **state)
 {
-	const struct beowire_record open = {
-		.type = BEOWIRE_OPEN,
-		.socket = ID,
-		.addr = {.sbw_port = PORT, .sbw_inc = 9},
-	};
-
 	now = BW_S;
+	memset(interface, 0, sizeof(interface));
+	interface[0] = (struct beowire_server_iface){.ifindex = 1, .mtu = MTU};
 	waiting_n = 0;
 	memset(&memory, 0, sizeof(memory));
 	memset(&told, 0, sizeof(told));

@@ -29,6 +29,10 @@ struct told {
 };
 extern struct told told;
 
+/* What the kernel says are the interfaces in use, and by which one the last frame left. */
+extern struct beowire_server_iface interface[BEOWIRE_SERVER_IFACES];
+extern uint32_t left_by;
+
 struct caller {
 	void *engine, *grown;
 	uint64_t node;
@@ -59,6 +63,8 @@ void caller_calls(struct caller *c, uint32_t number);
 /* What a program knows of it that has not heard of it. */
 struct sockaddr_beowire address(const struct caller *c);
 void program_sends(const struct sockaddr_beowire *to, uint32_t bytes);
+/* One more socket is opened, and closed at once. */
+void program_opens_another(void);
 /* Frames to callers that have not left are lost. */
 void lose(void);
 

@@ -270,6 +270,52 @@ static void memory__that_is_not_there_ends_nothing(void **state)
 	caller_free(&c);
 }
 
+/* ---- interfaces ---- */
+
+/* The kernel's list has them in another order once one has gone, and other sockets have it read. */
+static void links__of_an_instance_stay_what_they_are(void **state)
+{
+	struct caller c = {0}, other = {0};
+	struct sockaddr_beowire to;
+
+	caller_calls(&c, 1);
+	program_sends(&told.from, 1);
+	lose();
+	interface[0].ifindex = 2;
+	interface[1] = (struct beowire_server_iface){.ifindex = 3, .mtu = 1500};
+	program_opens_another();
+	left_by = 0;
+	pass(&c, 5 * BW_S);
+	assert_int_equal(left_by, 1);
+	assert_int_equal(c.taken, 1);
+	caller_sends(&c, 1);
+	assert_int_equal(told.arrived, 2);
+	assert_int_equal(told.from.sbw_ifindex, 1);
+	program_sends(&told.from, 1);
+	settle(&c);
+	assert_int_equal(c.taken, 2);
+
+	/* One that came later is used as well, the first of those in use where none is named, */
+	caller_begin(&other, 2);
+	to = address(&other);
+	to.sbw_ifindex = 3;
+	program_sends(&to, 1);
+	assert_int_equal(left_by, 3);
+	caller_begin(&other, 3);
+	to = address(&other);
+	to.sbw_ifindex = 0;
+	program_sends(&to, 1);
+	assert_int_equal(left_by, 2);
+	/* and none that is not in use. */
+	caller_begin(&other, 4);
+	to = address(&other);
+	to.sbw_ifindex = 4;
+	program_sends(&to, 1);
+	assert_int_equal(told.error, EHOSTUNREACH);
+	caller_free(&other);
+	caller_free(&c);
+}
+
 #define test(function) cmocka_unit_test_setup_teardown(function, callers_begin, callers_end)
 
 int main(void)
@@ -285,6 +331,7 @@ int main(void)
 		test(memory__of_messages_that_begin_is_bounded),
 		test(memory__is_left_to_whom_it_holds_up),
 		test(memory__that_is_not_there_ends_nothing),
+		test(links__of_an_instance_stay_what_they_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,15 @@ def test_the_spec_file_can_be_read(tmp_path: Path) -> None:
     assert {line.split()[1] for line in told.splitlines()} == {f"{__version__}-3"}
 
 
+def test_the_module_outlives_a_reinstallation() -> None:
+    """The old %preun runs after the new %post, and is of the same version then."""
+    text = SPEC.read_text()
+    for section in ("%post", "%posttrans"):
+        commands = text.partition(f"\n{section} dkms\n")[2].partition("\n\n")[0]
+        for word in ("add", "install"):
+            assert f"dkms {word} -m beowire -v %{{dkms_version}}" in commands, (section, word)
+
+
 def test_no_remark_is_part_of_a_scriptlet_of_one_program() -> None:
     """Such a scriptlet's text, up to the next section, would be the program's to read."""
     for after in re.findall(

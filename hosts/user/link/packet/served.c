@@ -14,6 +14,7 @@
 #include "ep.h"
 #include "keyed.h"
 #include "link/packet/served.h"
+#include "ring_shape.h"
 #include "service.h"
 #include "text.h"
 
@@ -223,7 +224,7 @@ static bool bw_service_fits(const struct bw_service_answer *a)
 {
 	uint32_t shift = a->block_bytes ? (uint32_t)__builtin_ctz(a->block_bytes) : 0;
 
-	return a->mtu >= BW_FRAME_MIN_MTU && a->slot_bytes >= BW_FRAME_MIN_MTU &&
+	return a->mtu >= BW_FRAME_MIN_MTU && a->slot_bytes >= bw_ring_slot(a->mtu) &&
 	       !(a->slot_bytes % TPACKET_ALIGNMENT) && shift >= 12 && shift <= 20 &&
 	       a->block_bytes == 1u << shift && a->slot_bytes <= a->block_bytes && a->blocks &&
 	       a->blocks <= BW_SERVICE_RINGS / a->block_bytes &&
