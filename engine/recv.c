@@ -515,13 +515,13 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	r = bw_recv_peer(e, f, h, &p, &t);
 	if (r || (BW_UNLIKELY(p->trailer) && bw_single_opened(e, f, p, t, &r)))
 		return r;
-	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
 	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
-	if (bw_pnset_has(&t->rx.got, pn)) {
+	if (bw_pnset_has(&t->rx.got, pn)) { /* whose acknowledgement was taken, long ago perhaps */
 		t->rx.ack_now = true;
 		bw_peer_ready(e, p);
 		return -BW_DROP_DUPLICATE;
 	}
+	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
 	if (pn != t->rx.got.base &&
 	    !bw_spans_fit(t->rx.got.span, t->rx.got.n, BW_PNSET_SPANS, pn, pn + 1)) {
 		t->rx.ack_now = true;

@@ -453,18 +453,11 @@ static void replay__within_the_conversation_has_no_effect(void **state)
 }
 
 /* What was sent long ago has not the number that it would need to count now. */
-static void replay__after_2_to_the_32_packets_is_noticed(void **state)
+/* As many packets of A later, less one. */
+static void pass_packets(void)
 {
-	struct bw_path *t, *u;
-	struct frame *f;
+	struct bw_path *t = path(A, B, 0), *u = path(B, A, 0);
 
-	meet_keyed();
-	post(A, B, 3, 8);
-	flush(A);
-	f = frame_copy(world.wire[0]);
-	run(BW_S);
-	t = path(A, B, 0);
-	u = path(B, A, 0);
 	t->pn_next += 1ull << 32;
 	t->pn_next -= 1;
 	t->floor = t->pn_next;
@@ -472,11 +465,47 @@ static void replay__after_2_to_the_32_packets_is_noticed(void **state)
 	u->rx.got.base += 1ull << 32;
 	u->rx.got.base -= 1;
 	u->rx.max = u->rx.got.base - 1;
+}
+
+static void replay__after_2_to_the_32_packets_is_noticed(void **state)
+{
+	struct frame *f;
+
+	meet_keyed();
+	post(A, B, 3, 8);
+	flush(A);
+	f = frame_copy(world.wire[0]);
+	run(BW_S);
+	pass_packets();
 	forget_logs();
 	assert_int_equal(receive(f), -BW_DROP_HEADER);
 	post(A, B, 4, 8);
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE 4 len 8"), 1);
+}
+
+/* Data acknowledge nothing for the second time: the numbers that they named mean other packets. */
+static void replay__of_data_acknowledges_nothing(void **state)
+{
+	struct frame *f;
+
+	meet_keyed();
+	post(A, B, 3, 8);
+	flush(A);
+	deliver(0);
+	post(B, A, 4, 8);
+	flush(B);
+	f = frame_copy(world.wire[0]);
+	run(BW_S);
+	pass_packets();
+	post(A, B, 5, 8);
+	flush(A);
+	drop_all();
+	forget_logs();
+	assert_int_equal(receive(f), -BW_DROP_DUPLICATE);
+	assert_int_equal(events_with("A SENT 5"), 0);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
 }
 
 /* An engine that knows nothing of us any more says so when asked afresh; one that was restarted
@@ -641,6 +670,7 @@ int key_tests(void)
 		TEST(replay__of_another_conversation_has_no_effect),
 		TEST(replay__within_the_conversation_has_no_effect),
 		TEST(replay__after_2_to_the_32_packets_is_noticed),
+		TEST(replay__of_data_acknowledges_nothing),
 		TEST(restart__is_noticed),
 		TEST(forgotten__is_noticed),
 		TEST(killed__is_believed_of_its_host_after_a_while),
