@@ -17,7 +17,7 @@ uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n, bool next)
 	struct bw_buffer *b;
 
 	if (ep->arriving + n > BW_ARRIVING_MAX + (next ? BW_ARRIVING_NEXT : 0)) {
-		ep->crowded = ep->untold = true;
+		ep->after |= BW_AFTER_RELIEVE;
 		if (p && next)
 			p->arriving_refused = ep->now;
 		return 0;
@@ -82,7 +82,7 @@ static bool bw_arriving_stands_still(const struct bw_ep *ep, const struct bw_rem
 
 void bw_arriving_relieve(struct bw_ep *ep)
 {
-	ep->crowded = false;
+	ep->after &= (uint8_t)~BW_AFTER_RELIEVE;
 	if (ep->now < ep->relief_at)
 		return;
 	ep->relief_at = ep->now + BW_ARRIVING_PAUSE;

@@ -207,8 +207,8 @@ BW_API int bw_read(struct bw_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off
 		   uint64_t len, void *op);
 
 /* Give up a pull or read from this peer that has not ended: from now on nothing is written to its
- * buffer. 0 if it will end with pulled(-ECANCELED); -ENOENT if it has ended, or cannot be given up:
- * those by the kernel link. */
+ * buffer. 0 if it will end with pulled(-ECANCELED); -ENOENT if it has ended, or ends with its peer,
+ * or cannot be given up: those by the kernel link. */
 BW_API int bw_pull_cancel(struct bw_ep *ep, bw_peer_no peer, void *op);
 
 /* Is the memory `key`, which is these bytes, still being read for a peer, as `region` allowed?

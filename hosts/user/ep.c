@@ -418,8 +418,8 @@ int bw_progress(struct bw_ep *ep)
 			n = bw_ep_round(ep);
 		if (!n)
 			bw_ep_rest(ep, turn);
-		if (n && atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
-			bw_wait_rouse(ep);
+		if (BW_UNLIKELY(armed || atomic_load_explicit(&ep->sleepers, memory_order_relaxed)))
+			bw_wait_leave(ep, n != 0, armed);
 	} else if (ep->inherited) {
 		bw_ep_complain(ep);
 	}

@@ -59,6 +59,12 @@ struct bw_helper {
 				 * them; written under the lock, which a look may not get */
 };
 
+/* What follows the engine's events. */
+enum bw_ep_after {
+	BW_AFTER_TELL = 1,    /* of some eager messages the program does not know that they ended */
+	BW_AFTER_RELIEVE = 2, /* there was no room for a message that arrives */
+};
+
 struct bw_ep {
 	struct bw_lock lock;
 	struct bw_look look;
@@ -101,7 +107,7 @@ struct bw_ep {
 	uint32_t ahead_max;	  /* bytes, likewise: longer messages are fetched */
 	uint32_t eager_least;	  /* bytes, whatever the peer */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
-	bool untold;		  /* of some the program does not know yet that they have ended */
+	uint8_t after;		  /* the engine's events: of enum bw_ep_after */
 	struct bw_copies copies;  /* of long messages */
 	struct bw_lone fetching;  /* pulls and reads over the engine */
 	uint64_t early;		  /* calls of bw_pull_early() that succeeded */
@@ -114,7 +120,8 @@ struct bw_ep {
 	_Atomic uint32_t sleepers; /* threads asleep in bw_wait() */
 	_Atomic uint32_t wakes;	   /* calls of bw_ep_wake(), ever */
 	uint32_t waits;		   /* calls of bw_wait() that have not returned */
-	bool armed;		   /* a program sleeps on bw_ep_fd() */
+	bool armed;		   /* a program sleeps on bw_ep_fd(), */
+	uintptr_t armed_by;	   /* by this thread (pthread_self()) */
 	int wake_fd;		   /* eventfd, for sleepers in bw_wait() */
 	_Atomic int poll_fd;	   /* eventfd, for one on bw_ep_fd(); -1 before its first use */
 	_Atomic uint64_t rings;	   /* that were written to it, or are about to be, */
@@ -137,7 +144,6 @@ struct bw_ep {
 	struct bw_buffer *placing; /* messages that arrive in the program's memory */
 	uint64_t placed;	   /* of these, ever */
 	uint64_t arriving;	   /* bytes of messages that have not arrived whole (arriving.h) */
-	bool crowded;		   /* there was no room for one */
 	uint64_t relief_at;	   /* no look at who takes it before */
 	uint64_t stale_peers;	   /* given up for that, ever */
 	_Atomic uint64_t counts[BW_COUNTS]; /* events, ever, as bw_count_event() tells */
@@ -223,7 +229,7 @@ static inline bool bw_host_parting(const struct bw_ep *ep)
 enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
 enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2, BW_RNDV_KERNEL = 3 };
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
-/* A quiet send has ended. Calls nobody; ep.untold: the program is then to hear of others. */
+/* A quiet send has ended. Calls nobody; BW_AFTER_TELL: the program is then to hear of others. */
 void bw_message_acked(struct bw_ep *ep, uint64_t cookie);
 void bw_message_tell_all(struct bw_ep *ep);
 
@@ -247,6 +253,10 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
 /* Who sleeps is to look for himself: bw_wait() goes on if nothing was handled, unlike after
  * bw_ep_wake(). From any thread, also without the lock. */
 void bw_wait_rouse(struct bw_ep *ep);
+/* A thread of the program has made its rounds, and goes to do something else. Others may sleep, in
+ * bw_wait() or, if it was `armed` before, on bw_ep_fd(): they are to hear of what it has `found`,
+ * and of what comes next. */
+void bw_wait_leave(struct bw_ep *ep, bool found, bool armed);
 /* What poll() said of them. */
 void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n);
 /* The udp link has another socket: whoever sleeps has to sleep on it, too. */

@@ -193,9 +193,10 @@ int bw_host_submit(struct bw_ep *ep, struct bw_op *op)
 
 	if (ep->dead)
 		return -EINVAL;
+	/* Where there is memory left a table is full, which more of it does not change. */
 	do {
 		error = bw_reliable.submit(ep->engine, op, ep->now);
-	} while (error == -EAGAIN && bw_host_grow(ep));
+	} while (error == -EAGAIN && bw_reliable.hungry(ep->engine) && bw_host_grow(ep));
 	ep->given = true;
 	return error;
 }
@@ -213,10 +214,11 @@ void bw_host_events(struct bw_ep *ep)
 		bw_message_event(ep, &ev);
 		ep->dispatching = false;
 	}
-	if (BW_UNLIKELY(ep->untold)) {
+	if (BW_UNLIKELY(ep->after)) {
 		ep->dispatching = true;
-		bw_message_tell_all(ep);
-		if (ep->crowded)
+		if (ep->after & BW_AFTER_TELL)
+			bw_message_tell_all(ep);
+		if (ep->after & BW_AFTER_RELIEVE)
 			bw_arriving_relieve(ep);
 		ep->dispatching = false;
 	}

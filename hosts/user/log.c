@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "claim.h"
 #include "log.h"
 #include "text.h"
+
+#define BW_LOG_NAMES 64 /* that a process remembers; there are some twenty */
 
 _Atomic enum bw_log_level bw_log_limit = BW_LOG_WARN;
 
@@ -73,6 +76,27 @@ static void bw_log_job(char *name, size_t n)
 	snprintf(name, n, "session-%d", (int)getsid(0));
 }
 
+/* Is the name new to this process? Who holds a claim takes no calls, and is asked once. Without a
+ * lock, which a child of fork() could find held. */
+static bool bw_log_note(const char *name)
+{
+	static _Atomic(char *) noted[BW_LOG_NAMES];
+	char *copy = strdup(name);
+
+	for (int i = 0; i < BW_LOG_NAMES && copy; i++) {
+		char *there = atomic_load(&noted[i]);
+
+		if (!there && atomic_compare_exchange_strong(&noted[i], &there, copy))
+			return true;
+		if (!strcmp(there, name)) {
+			free(copy);
+			return false;
+		}
+	}
+	free(copy);
+	return true;
+}
+
 bool bw_log_first(enum bw_log_level level, const char *what)
 {
 	char job[64], name[108];
@@ -82,6 +106,8 @@ bool bw_log_first(enum bw_log_level level, const char *what)
 		return false;
 	bw_log_job(job, sizeof(job));
 	snprintf(name, sizeof(name), "beowire/said/%s/%s", job, what);
+	if (!bw_log_note(name))
+		return false;
 	/* The descriptor is kept on purpose: the claim lives as long as the process. */
 	claim = bw_claim_name(name);
 	return claim >= 0 || claim == -EACCES;

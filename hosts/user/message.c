@@ -98,7 +98,7 @@ static void bw_message_tell(struct bw_ep *ep, struct bw_remote *p)
 
 void bw_message_tell_all(struct bw_ep *ep)
 {
-	ep->untold = false;
+	ep->after &= (uint8_t)~BW_AFTER_TELL;
 	for (uint32_t i = 0; i < ep->remotes.count; i++) {
 		if (ep->remotes.at[i])
 			bw_message_tell(ep, ep->remotes.at[i]);
@@ -516,7 +516,8 @@ void bw_message_acked(struct bw_ep *ep, uint64_t cookie)
 		return;
 	}
 	bw_message_forget(ep, p);
-	ep->untold |= p->held && p->sent->use == BW_BUFFER_ENDED;
+	if (p->held && p->sent->use == BW_BUFFER_ENDED)
+		ep->after |= BW_AFTER_TELL;
 }
 
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)

@@ -493,12 +493,27 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on)
 	bw_lock_release(&ep->lock);
 }
 
+/* Of a peer in shared memory the kernel has told who it is. Is somebody else calling in its name? A
+ * conversation that we began goes on, and so may one that it began when it could not attach to us:
+ * from its own address, from which nothing of other nodes comes. With a key nobody else can. */
+static bool bw_remote_impostor(const struct bw_ep *ep, const struct bw_remote *p,
+			       const struct bw_event *ev)
+{
+	struct bw_link_addr udp;
+
+	if (!p->local || p->handle == ev->peer || ep->keyed)
+		return false;
+	return !bw_addr_udp(&p->addr, ep->self.links, &udp) || ev->from.link != udp.link ||
+	       ev->from.len != udp.len || memcmp(ev->from.bytes, udp.bytes, udp.len);
+}
+
 static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 {
 	struct bw_remote *p = bw_remote_meet(ep, ev->node, ev->engine, ev->inc);
 
-	if (!p || p->status) {
-		/* No memory for it, or it was given up before and is not taken back. */
+	if (!p || p->status || bw_remote_impostor(ep, p, ev)) {
+		/* No memory for it, or it was given up before and is not taken back, or it is
+		 * somebody else. */
 		struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = ev->peer};
 
 		bw_host_submit(ep, &op);
@@ -627,8 +642,8 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 	if (ep->has_udp && bw_addr_udp(&p->addr, ep->self.links, &udp))
 		bw_udp_forget(&ep->udp, &udp);
 	bw_place_down(ep, p, ev->status);
-	if (p->local)
-		bw_local_disconnect(p->local);
+	if (p->local) /* of whose end the kernel tells */
+		return;
 	if (ev->name[0])
 		bw_remote_name(p, ev->name, sizeof(ev->name));
 	bw_remote_kept_apart(ep, p, ev->status, ev->version_min, ev->version_max);

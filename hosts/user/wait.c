@@ -32,6 +32,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 		at = bw_min_u64(at, ep->chores_at);
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
+	else if (ep->has_packet)
+		at = bw_min_u64(at, ep->watch.drain_at);
 	for (int i = 0; i < ep->packets; i++) {
 		if (ep->packet[i].fanout.connection < 0 || ep->packet[i].asks)
 			at = bw_min_u64(at, bw_max_u64(ep->packet[i].fanout.try_at, ep->chores_at));
@@ -217,6 +219,32 @@ static int bw_wait_locked(struct bw_ep *ep, uint64_t timeout_ns)
 	return -EINVAL;
 }
 
+/* Peers on this node knew of a sleep that goes on, until this thread made a round. A helper would
+ * tell them again. */
+static void bw_wait_tell_again(struct bw_ep *ep)
+{
+	if (!ep->local || ep->helper.running || bw_local_armed(ep->local))
+		return;
+	if (bw_local_arm(ep->local))
+		bw_wait_rouse(ep);
+}
+
+void bw_wait_leave(struct bw_ep *ep, bool found, bool armed)
+{
+	bool sleepers = atomic_load_explicit(&ep->sleepers, memory_order_relaxed);
+
+	/* Who has armed it himself is here, and not asleep. */
+	armed &= ep->armed_by != (uintptr_t)pthread_self();
+	if (ep->dead || ep->dispatching || !(sleepers || armed))
+		return;
+	if (found && sleepers) {
+		bw_wait_rouse(ep);
+		return;
+	}
+	ep->armed |= armed && !ep->helper.running;
+	bw_wait_tell_again(ep);
+}
+
 int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 {
 	int n;
@@ -225,6 +253,8 @@ int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 	ep->waits++;
 	n = ep->dispatching ? -EINVAL : bw_wait_locked(ep, timeout_ns);
 	ep->waits--;
+	if (BW_UNLIKELY(ep->armed || atomic_load_explicit(&ep->sleepers, memory_order_relaxed)))
+		bw_wait_leave(ep, false, ep->armed);
 	bw_lock_release(&ep->lock);
 	return n;
 }
@@ -400,8 +430,10 @@ int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
 	/* Woken since it was armed last? */
 	if (!error && bw_wait_rung(ep))
 		error = -EAGAIN;
-	if (!error)
+	if (!error) {
 		ep->armed = true;
+		ep->armed_by = (uintptr_t)pthread_self();
+	}
 	bw_lock_release(&ep->lock);
 	return error;
 }

@@ -33,6 +33,7 @@ NOTHING(bool, bw_udp_refusal, struct bw_udp *u, uint32_t cluster, struct bw_refu
 	struct bw_rx_frame *f)
 NOTHING(void, bw_wait_rouse, struct bw_ep *e)
 NOTHING(void, bw_wait_udp, struct bw_ep *e)
+NOTHING(void, bw_wait_leave, struct bw_ep *e, bool found, bool armed)
 NOTHING(bool, bw_wait_yield, struct bw_ep *e)
 NOTHING(bool, bw_service_there, const struct bw_env *env)
 NOTHING(int, bw_service_open, struct bw_packet *p, const struct bw_env *env, uint16_t engine,

@@ -118,6 +118,23 @@ static void contact__the_host_does_not_want(void **state)
 	node_close(&c);
 }
 
+/* Each time that it sends a program would be told to try again, or that the number is void. */
+static void contact__ends_with_a_status_that_is_an_end(void **state)
+{
+	const int answers[] = {-EAGAIN, -ENOBUFS};
+	struct node c;
+
+	for (int i = 0; i < 2; i++) {
+		node_open(&c, 0, 0);
+		a.turn_away = answers[i];
+		assert_int_equal(bw_local_connect(c.link, a.engine, a.incarnation, NULL, &c.peer),
+				 0);
+		node_settle(&a, &c);
+		assert_string_equal(node_story(&c), "down ESHUTDOWN | ");
+		node_close(&c);
+	}
+}
+
 static void contact__again_finds_the_same_peer(void **state)
 {
 	struct bw_local_peer *p;
@@ -306,6 +323,34 @@ static void many__sixty_peers_and_nothing_is_left(void **state)
 	assert_int_equal(mappings(), maps);
 }
 
+/* So many call, and say hello, before the other side looks at its sockets. */
+static void many__may_call_at_once(void **state)
+{
+	enum { COUNT = 80 };
+	static struct node n[COUNT];
+
+	a.quiet = true;
+	for (int i = 0; i < COUNT; i++) {
+		node_open(&n[i], SMALL_RING, 0);
+		assert_int_equal(
+			bw_local_connect(n[i].link, a.engine, a.incarnation, NULL, &n[i].peer), 0);
+		assert_int_equal(node_send(&n[i], (uint64_t)i, 8), 0);
+	}
+	node_settle(&a, &b);
+	for (int i = 0; i < COUNT; i++) {
+		node_poll(&n[i]);
+		assert_string_equal(node_story(&n[i]), "");
+		assert_int_equal(node_send(&n[i], (uint64_t)i, 8), 0);
+	}
+	node_settle(&a, &b);
+	assert_int_equal(a.messages, 2 * COUNT);
+	assert_int_equal(bw_local_counters(a.link)->turned_away, 0);
+	for (int i = 0; i < COUNT; i++)
+		node_close(&n[i]);
+	node_settle(&a, &b);
+	assert_int_equal(a.downs, COUNT);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, couple_open, couple_close)
 
 int main(void)
@@ -317,6 +362,7 @@ int main(void)
 		TEST(contact__with_a_dead_incarnation_is_refused),
 		TEST(contact__from_another_cluster_is_turned_away),
 		TEST(contact__the_host_does_not_want),
+		TEST(contact__ends_with_a_status_that_is_an_end),
 		TEST(contact__again_finds_the_same_peer),
 		TEST(contact__needs_sound_attributes),
 		TEST(parting__what_was_sent_before_arrives_before),
@@ -327,6 +373,7 @@ int main(void)
 		TEST(parting__fails_a_pull_of_what_is_gone),
 		TEST(parting__a_new_incarnation_takes_its_place),
 		TEST(many__sixty_peers_and_nothing_is_left),
+		TEST(many__may_call_at_once),
 	};
 
 	return cmocka_run_group_tests_name("local link's contacts", tests, NULL, NULL);

@@ -186,15 +186,27 @@ static void hostile__handshakes(void **state)
 
 static void hostile__connections_that_say_nothing(void **state)
 {
+	struct pollfd call;
 	int fd[200];
 
 	setup_seed(2);
+	call = (struct pollfd){.fd = bw_local_fd(victim.link), .events = POLLIN};
 	for (int i = 0; i < 200; i++)
 		fd[i] = dial();
-	node_poll(&victim);
-	node_poll(&victim);
-	/* Only so many are kept; the others were turned away. */
-	assert_int_equal(bw_local_counters(victim.link)->turned_away, 200 - 64);
+	/* Only so many are taken at a time, and make room for others when they go on saying nothing.
+	 */
+	for (uint64_t gone = 0; gone < 192; gone += 64) {
+		for (int i = 0; i < 5; i++)
+			node_poll(&victim);
+		assert_int_equal(bw_local_counters(victim.link)->turned_away, gone);
+		assert_int_equal(victim.link->greetings, 64);
+		assert_int_equal(poll(&call, 1, 0), 0);
+		for (struct bw_local_conn *c = victim.link->greeting; c; c = c->next)
+			c->called_at -= 1000000000;
+	}
+	for (int i = 0; i < 5; i++)
+		node_poll(&victim);
+	assert_int_equal(victim.link->greetings, 200 - 192);
 	for (int i = 0; i < 200; i++)
 		close(fd[i]);
 	aftermath();
@@ -209,14 +221,19 @@ static int next_fd(void)
 	return fd;
 }
 
-/* Calls that cannot be accepted must not keep the victim awake. */
+/* Calls that cannot be accepted must not keep the victim awake; who called is told an end. */
 static void hostile__calls_when_there_are_no_descriptors(void **state)
 {
 	struct rlimit normal, none;
 	struct pollfd fd;
+	struct node caller;
 	int call[3];
 
 	setup_seed(6);
+	node_open(&caller, 0, 0);
+	assert_int_equal(bw_local_connect(caller.link, victim.engine, victim.incarnation, NULL,
+					  &caller.peer),
+			 0);
 	fd = (struct pollfd){.fd = bw_local_fd(victim.link), .events = POLLIN};
 	for (int i = 0; i < 3; i++)
 		call[i] = dial();
@@ -226,8 +243,12 @@ static void hostile__calls_when_there_are_no_descriptors(void **state)
 	assert_int_equal(poll(&fd, 1, 0), 1);
 	node_poll(&victim);
 	assert_int_equal(poll(&fd, 1, 0), 0);
-	assert_int_equal(bw_local_counters(victim.link)->turned_away, 3);
+	assert_int_equal(bw_local_counters(victim.link)->turned_away, 4);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &normal), 0);
+	for (int i = 0; i < 3; i++)
+		node_poll(&caller);
+	assert_string_equal(node_story(&caller), "down ECONNREFUSED | ");
+	node_close(&caller);
 	for (int i = 0; i < 3; i++)
 		close(call[i]);
 	aftermath();

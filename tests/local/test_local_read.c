@@ -77,6 +77,31 @@ static void read__more_than_may_wait(void **state)
 	}
 }
 
+static int canceled;
+
+static void cancel_the_other(struct node *n, void *op)
+{
+	if (strcmp(op, "one") == 0)
+		canceled = bw_local_cancel(n->peer, "other");
+}
+
+/* It ends with its peer, and is told once: nothing refers to the peer then. */
+static void cancel__while_the_peer_ends_is_too_late(void **state)
+{
+	uint8_t to[2][100];
+
+	b.on_pulled = cancel_the_other;
+	bw_local_read(b.peer, NODE_REGION_KEY, 0, to[0], 100, "one");
+	bw_local_read(b.peer, NODE_REGION_KEY, 0, to[1], 100, "other");
+	bw_local_disconnect(b.peer);
+	node_poll(&b);
+	assert_int_equal(canceled, -ENOENT);
+	assert_string_equal(node_story(&b), "pulled one -125 len 0 | pulled other -125 len 0 | "
+					    "down ECANCELED | ");
+	node_poll(&b);
+	assert_string_equal(node_story(&b), "");
+}
+
 static void pulls__finish_though_both_rings_are_full(void **state)
 {
 	static uint8_t from[500000], to_a[500000], to_b[500000];
@@ -186,6 +211,27 @@ static void arm__is_refused_while_there_is_work(void **state)
 	assert_int_equal(bw_local_counters(a.link)->doorbells_tx, 1);
 }
 
+/* Nor is there work while nobody has answered who is to be read. */
+static void arm__waits_for_an_answer(void **state)
+{
+	struct node c;
+	uint8_t to[100];
+
+	node_open(&c, 0, 0);
+	assert_int_equal(bw_local_connect(c.link, a.engine, a.incarnation, NULL, &c.peer), 0);
+	assert_int_equal(bw_local_read(c.peer, NODE_REGION_KEY, 0, to, 100, "read"), 0);
+	for (int i = 0; i < 3; i++) {
+		node_poll(&c);
+		assert_int_equal(bw_local_arm(c.link), 0);
+	}
+	node_poll(&a);
+	node_poll(&a);
+	assert_true(bw_local_poll(c.link, 0, true) > 0);
+	node_settle(&a, &c);
+	assert_string_equal(node_story(&c), "pulled read 0 len 100 | ");
+	node_close(&c);
+}
+
 static void arm__wakes_a_sender_when_there_is_room(void **state)
 {
 	a.quiet = b.quiet = true;
@@ -211,11 +257,13 @@ int main(void)
 		TEST(read__that_is_not_allowed),
 		TEST_SMALL(read__more_at_once_than_the_window),
 		TEST(read__more_than_may_wait),
+		TEST(cancel__while_the_peer_ends_is_too_late),
 		TEST_SMALL(pulls__finish_though_both_rings_are_full),
 		TEST_SMALL(notes__that_wait_are_all_sent),
 		TEST(self__messages_envelopes_and_reads),
 		TEST_SMALL(self__a_full_ring_says_so),
 		TEST(arm__is_refused_while_there_is_work),
+		TEST(arm__waits_for_an_answer),
 		TEST_SMALL(arm__wakes_a_sender_when_there_is_room),
 	};
 

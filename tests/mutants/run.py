@@ -112,7 +112,7 @@ USER_TESTS = (
         (),
     ),
     ("local", ("local_contact", "local_message", "local_read"), ("couple", "node")),
-    ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
+    ("local", ("local_handshake", "local_hostile", "local_lies"), ("hostile", "node")),
     ("local", ("local_who",), ("node",)),
     ("local", ("local_way", "keyed"), ()),
 )

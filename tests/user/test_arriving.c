@@ -7,6 +7,7 @@
 #include "endpoint.h"
 #include "reliable.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,6 +154,35 @@ static void arriving__is_taken_from_who_stands_still(void **state)
 		end(held[i]);
 }
 
+/* Who is refused costs no walk over all peers: of messages that wait to be told nobody looks. */
+static void arriving__refused_is_no_reason_to_look_at_all(void **state)
+{
+	struct bw_buffer *b = bw_buffer_get(&ep->buffers, 1);
+	struct bw_remote *p;
+
+	assert_non_null(b);
+	begin_all();
+	b->use = BW_BUFFER_ENDED;
+	b->notify = true;
+	b->status = 0;
+	b->len = 1;
+	b->next = NULL;
+	p = bw_remote_by_handle(&ep->remotes, FIRST);
+	p->sent = p->sent_last = b;
+	p->held = 1;
+	ep->copied = p->eager = 1 << 10;
+	assert_int_equal(begin(1), 0);
+	look();
+	assert_int_equal(seen.sents, 0);
+	ep->after = BW_AFTER_TELL;
+	look();
+	assert_int_equal(seen.sents, 1);
+	assert_null(p->sent);
+	ep->copied = p->eager = 0;
+	for (uint32_t i = 0; i < ROOM; i++)
+		end(held[i]);
+}
+
 /* What others wait for has room of its own, and that is bounded, too. */
 static void arriving__has_room_for_who_is_next(void **state)
 {
@@ -247,6 +277,55 @@ static void engine__grows_for_others_to_a_limit(void **state)
 	assert_false(engine->crowded);
 	ep->remotes.named = 0;
 	ep->grown_bytes = before + BW_GROW_BYTES;
+}
+
+/* A peer that the engine has, for a caller. */
+static uint32_t engine_peer(uint32_t n)
+{
+	struct bw_op op = {.type = BW_OP_CONNECT};
+
+	op.connect.node = 77;
+	op.connect.engine = 40000;
+	op.connect.inc = 1 + n;
+	op.connect.paths = 1;
+	op.connect.path[0] = event(BW_EV_PEER_UP, n).from;
+	assert_int_equal(bw_host_submit(ep, &op), 0);
+	return op.peer;
+}
+
+static int expose(uint32_t peer)
+{
+	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = peer};
+
+	op.expose.buf = 1;
+	op.expose.len = 1;
+	return bw_host_submit(ep, &op);
+}
+
+/* No memory makes a table longer than it can be. */
+static void engine__grows_for_no_table_that_is_full(void **state)
+{
+	struct bw_engine *engine = ep->engine;
+	struct bw_table *t = &engine->region_table, before;
+	uint64_t grown;
+	uint32_t peer;
+
+	bw_ep_lock(ep);
+	peer = engine_peer(0);
+	assert_int_equal(expose(peer), 0);
+	before = *t;
+	t->slots = BW_TABLE_PAGE * BW_TABLE_PAGES;
+	t->free = 0;
+	grown = ep->grown_bytes;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(expose(peer), -EAGAIN);
+	assert_in_range(ep->grown_bytes - grown, 0, BW_GROW_BYTES);
+	*t = before;
+	/* But as long as it can be made longer it is. */
+	for (int i = 0; i < 3000; i++)
+		assert_int_equal(expose(peer), 0);
+	assert_in_range(ep->grown_bytes - grown, 2 * BW_GROW_BYTES, 20 * BW_GROW_BYTES);
+	bw_ep_unlock(ep);
 }
 
 /* The engine knows so many peers at once, and then none of them. */
@@ -392,20 +471,6 @@ static void ghosts__make_room_when_they_are_not_needed(void **state)
 	free(text);
 }
 
-/* A peer that the engine has, for a caller. */
-static uint32_t engine_peer(uint32_t n)
-{
-	struct bw_op op = {.type = BW_OP_CONNECT};
-
-	op.connect.node = 77;
-	op.connect.engine = 40000;
-	op.connect.inc = 1 + n;
-	op.connect.paths = 1;
-	op.connect.path[0] = event(BW_EV_PEER_UP, n).from;
-	assert_int_equal(bw_host_submit(ep, &op), 0);
-	return op.peer;
-}
-
 /* Does the engine still speak with it? */
 static bool engine_has(uint32_t peer)
 {
@@ -464,10 +529,12 @@ int main(void)
 		TEST(arriving__is_charged_to_its_peer),
 		TEST(arriving__is_bounded_for_all_together),
 		TEST(arriving__is_taken_from_who_stands_still),
+		TEST(arriving__refused_is_no_reason_to_look_at_all),
 		TEST(arriving__has_room_for_who_is_next),
 		TEST(arriving__is_left_to_whom_we_hold_up),
 		TEST(arriving__is_left_to_whom_we_hold_up_while_he_asks),
 		TEST(engine__grows_for_others_to_a_limit),
+		TEST(engine__grows_for_no_table_that_is_full),
 		TEST(engine__gives_back_what_it_needs_no_more),
 		TEST(engine__gives_back_with_the_chores),
 		TEST(ghosts__are_no_more_than_so_many),

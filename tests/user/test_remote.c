@@ -5,6 +5,7 @@
  */
 #include "endpoint.h"
 #include "checksum.h"
+#include "claim.h"
 #include "text.h"
 
 #include <errno.h>
@@ -150,6 +151,28 @@ static void log__writes_one_line(void **state)
 	assert_null(strchr(text, '\033'));
 }
 
+#define CALLS 5000 /* more than a listener keeps that takes none */
+
+/* However often there is something to say, who holds the claim is asked once: it never answers. */
+static void log__asks_once_who_speaks(void **state)
+{
+	uint64_t strangers = bw_claim_strangers();
+	char name[108];
+	int other;
+
+	said_nothing_yet();
+	assert_true(bw_log_first(BW_LOG_ERROR, "often"));
+	for (int i = 0; i < CALLS; i++)
+		assert_false(bw_log_first(BW_LOG_ERROR, "often"));
+	assert_int_equal(bw_claim_strangers(), strangers);
+	snprintf(name, sizeof(name), "beowire/said/%s/other", getenv("PMIX_NAMESPACE"));
+	other = bw_claim_name(name);
+	assert_true(other >= 0);
+	assert_false(bw_log_first(BW_LOG_ERROR, "other"));
+	close(other);
+	assert_false(bw_log_first(BW_LOG_ERROR, "other"));
+}
+
 static void stranger__is_nothing_to_tell_of(void **state)
 {
 	int before = listen_up();
@@ -273,6 +296,109 @@ static void peer__that_is_not_needed_makes_room(void **state)
 	up(0, "guest");
 	message_from(&ev);
 	assert_int_equal(seen.messages, 2);
+}
+
+/* Two endpoints in shared memory, which could speak by udp as well. */
+struct pair {
+	struct bw_ep *a, *b;
+	struct told at_a, at_b;
+	bw_peer_no to_b;
+	struct bw_remote *p; /* a, as b knows it */
+	uint64_t sent;
+};
+
+static void pair_sends(struct pair *t)
+{
+	assert_int_equal(bw_send(t->a, t->to_b, 1, 0, 0, "hello", 5, 0, NULL), 1);
+	endpoint_await(t->a, t->b, &t->at_b.messages, ++t->sent);
+	assert_int_equal(
+		bw_send(t->b, t->p ? t->p->number : t->at_b.peer, 1, 0, 0, "hello", 5, 0, NULL), 1);
+	endpoint_await(t->a, t->b, &t->at_a.messages, t->sent);
+}
+
+static void pair_open(struct pair *t)
+{
+	*t = (struct pair){.sent = 0};
+	t->a = endpoint_open("local,udp", &t->at_a);
+	t->b = endpoint_open("local,udp", &t->at_b);
+	t->to_b = endpoint_find(t->a, t->b);
+	pair_sends(t);
+	t->p = bw_remote_get(&t->b->remotes, t->at_b.peer);
+	assert_non_null(t->p->local);
+}
+
+static void pair_close(struct pair *t)
+{
+	assert_int_equal(t->at_b.downs, 0);
+	bw_ep_close(t->a, 0);
+	bw_ep_close(t->b, 0);
+}
+
+/* Somebody calls b as a, from this address, says something and goes. Is he heard? */
+static bool calls_as_a(struct pair *t, uint32_t handle, const struct bw_link_addr *from)
+{
+	struct bw_event ev = {.type = BW_EV_PEER_UP,
+			      .peer = handle,
+			      .node = t->a->self.node,
+			      .engine = t->a->self.engine,
+			      .inc = t->a->self.inc,
+			      .from = *from};
+	uint64_t before = t->at_b.messages;
+	bool heard;
+
+	bw_remote_event(t->b, &ev);
+	ev.type = BW_EV_MESSAGE;
+	ev.len = 0;
+	bw_message_event(t->b, &ev);
+	heard = t->at_b.messages != before;
+	t->at_b.messages = before;
+	ev.type = BW_EV_PEER_DOWN;
+	ev.status = BW_DOWN_RESET;
+	bw_remote_event(t->b, &ev);
+	assert_null(bw_remote_by_handle(&t->b->remotes, handle));
+	return heard;
+}
+
+/* The kernel has told who is at the other end of shared memory: a caller of that name from
+ * elsewhere is somebody else, and ends nothing. */
+static void shared__peer_has_no_impostor(void **state)
+{
+	struct bw_link_addr from = {.link = BW_LINK_NO_UDP, .len = 6, .bytes = {10, 0, 0, 9, 1, 1}};
+	struct pair t;
+
+	pair_open(&t);
+	assert_false(calls_as_a(&t, 5000, &from));
+	pair_sends(&t);
+	endpoint_find(t.b, t.a);
+	assert_false(calls_as_a(&t, 5000, &from));
+	from.link = BW_LINK_NO_PACKET;
+	assert_false(calls_as_a(&t, 5000, &from));
+	pair_sends(&t);
+	pair_close(&t);
+}
+
+/* What was under way by other links when they attached to each other is heard, and its end is not
+ * the peer's. */
+static void shared__peer_may_speak_by_udp_as_well(void **state)
+{
+	struct bw_link_addr from = {.link = BW_LINK_NO_UDP, .len = 6, .bytes = {10, 0, 0, 9, 1, 1}};
+	struct pair t;
+
+	pair_open(&t);
+	bw_remote_set_handle(&t.b->remotes, t.p, 5000); /* we called */
+	assert_true(calls_as_a(&t, 5000, &from));
+	pair_sends(&t);
+	endpoint_find(t.b, t.a);
+	t.p->offered = 1;
+	assert_true(bw_addr_udp(&t.a->self, t.a->self.links, &from));
+	assert_true(calls_as_a(&t, 5001, &from));
+	pair_sends(&t);
+	t.b->keyed = true;
+	from.bytes[0]++;
+	assert_true(calls_as_a(&t, 5002, &from));
+	t.b->keyed = false;
+	pair_sends(&t);
+	pair_close(&t);
 }
 
 /* An endpoint with raw frames, without an interface. */
@@ -711,12 +837,15 @@ int main(void)
 		cmocka_unit_test(text__is_made_printable),
 		TEST(name__has_no_control_characters),
 		TEST(log__writes_one_line),
+		TEST(log__asks_once_who_speaks),
 		TEST(stranger__is_nothing_to_tell_of),
 		TEST(stranger__leaves_nothing_behind),
 		TEST(number__of_a_known_peer_stays),
 		TEST(peer__that_was_given_up_is_not_taken_back),
 		TEST(peer__that_is_forgotten_may_come_again),
 		TEST(peer__that_is_not_needed_makes_room),
+		TEST(shared__peer_has_no_impostor),
+		TEST(shared__peer_may_speak_by_udp_as_well),
 		TEST(way__is_one_that_both_have),
 		TEST(address__holds_all_links),
 		TEST(address__is_checked),

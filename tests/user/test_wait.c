@@ -22,6 +22,7 @@ static struct told told;
 static pthread_barrier_t round_begins;
 static _Atomic uint32_t awake;
 static _Atomic bool over;
+static _Atomic bool taken;
 
 static void *sleeper(void *arg)
 {
@@ -349,6 +350,10 @@ static void wait__is_limited_by_what_is_due(void **state)
 	assert_int_equal(bw_wait_limit(ep, 400), 400);
 	ep->links_at = 700;
 	assert_int_equal(bw_wait_limit(ep, 400), 300);
+	ep->watch.claim = 0; /* we keep the watch */
+	ep->watch.drain_at = 600;
+	assert_int_equal(bw_wait_limit(ep, 400), 200);
+	ep->watch.claim = -1;
 	ep->has_packet = false;
 	ep->watch.n = 0;
 	bw_ep_unlock(ep);
@@ -415,6 +420,107 @@ static void spin__follows_how_long_waits_take(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* ---- one thread makes rounds while another one sleeps ---- */
+
+/* Until a thread has made a round with the lock: some calls do with looks. */
+static void rounds_of_progress(void)
+{
+	uint64_t before = ep->rounds;
+
+	while (ep->rounds < before + 3)
+		assert_int_equal(bw_progress(ep), 0);
+}
+
+static void short_wait(void)
+{
+	assert_int_equal(bw_wait(ep, BW_MS), 0);
+}
+
+static void *arm_and_sleep(void *arg)
+{
+	struct pollfd p = {.fd = bw_ep_fd(ep), .events = POLLIN};
+
+	arm();
+	taken = true;
+	poll(&p, 1, SOON_MS);
+	return NULL;
+}
+
+/* They know each other by the local link, and have no more to say. */
+static void meet(struct told *other)
+{
+	setenv("BEOWIRE_WAIT", "block", 1);
+	ep = endpoint_open("local", &told);
+	unsetenv("BEOWIRE_WAIT");
+	asker = endpoint_open("local", other);
+	to_ep = endpoint_find(asker, ep);
+	send_later(NULL);
+	endpoint_await(ep, asker, &told.messages, 1);
+	for (int i = 0; i < 1000; i++) {
+		bw_progress(ep);
+		bw_progress(asker);
+	}
+}
+
+/* A thread sleeps; this one makes rounds that find nothing, and no more. Does the other one hear of
+ * what comes then? */
+static void sleeper_hears(void *(*sleeper)(void *), void (*rounds)(void))
+{
+	struct told other;
+	pthread_t thread;
+	bool told_again = false;
+
+	meet(&other);
+	taken = false;
+	assert_int_equal(pthread_create(&thread, NULL, sleeper, NULL), 0);
+	while (!atomic_load(&ep->sleepers) && !taken)
+		usleep(20);
+	for (int i = 0; i < 3; i++)
+		rounds();
+	for (int i = 0; i < 200 && !told_again; i++) {
+		bw_ep_lock(ep);
+		told_again = bw_local_armed(ep->local);
+		bw_ep_unlock(ep);
+		usleep(1000);
+	}
+	if (told_again)
+		send_later(NULL);
+	else
+		bw_ep_wake(ep);
+	pthread_join(thread, NULL);
+	assert_true(told_again);
+	bw_ep_close(asker, 0);
+	bw_ep_close(ep, 0);
+}
+
+static void sleeper__hears_after_rounds_of_others(void **state)
+{
+	sleeper_hears(sleep_once, rounds_of_progress);
+	sleeper_hears(sleep_once, short_wait);
+}
+
+static void sleeper__on_the_descriptor_hears_as_well(void **state)
+{
+	sleeper_hears(arm_and_sleep, rounds_of_progress);
+	sleeper_hears(arm_and_sleep, short_wait);
+}
+
+/* Who has armed it himself and goes on does not sleep: peers need not ring. */
+static void armed__thread_that_goes_on_is_awake(void **state)
+{
+	struct told other;
+
+	meet(&other);
+	bw_ep_fd(ep);
+	arm();
+	assert_true(bw_local_armed(ep->local));
+	rounds_of_progress();
+	assert_false(ep->armed);
+	assert_false(bw_local_armed(ep->local));
+	bw_ep_close(asker, 0);
+	bw_ep_close(ep, 0);
+}
+
 /* ---- the lock that an endpoint's threads wait for ---- */
 
 #define TURNS 200000 /* of each thread */
@@ -423,8 +529,6 @@ static struct bw_lock lock;
 static uint64_t counted; /* changed with the lock alone */
 static _Atomic uint32_t inside;
 static _Atomic bool together;
-static _Atomic bool taken;
-
 static void *count(void *arg)
 {
 	for (int i = 0; i < TURNS; i++) {
@@ -527,6 +631,9 @@ int main(void)
 		cmocka_unit_test(wait__is_limited_by_what_is_due),
 		cmocka_unit_test(arm__is_refused_while_events_wait),
 		cmocka_unit_test(spin__follows_how_long_waits_take),
+		cmocka_unit_test(sleeper__hears_after_rounds_of_others),
+		cmocka_unit_test(sleeper__on_the_descriptor_hears_as_well),
+		cmocka_unit_test(armed__thread_that_goes_on_is_awake),
 		cmocka_unit_test(lock__is_had_by_one_thread),
 		cmocka_unit_test(lock__is_taken_where_it_becomes_free),
 		cmocka_unit_test(lock__is_waited_for_asleep),

@@ -225,6 +225,37 @@ static void watch__is_taken_over(void **state)
 	assert_int_equal(bw_claim_name(name), -EADDRINUSE);
 }
 
+/* Who keeps it and has nothing to do looks who asks for it before there is no room to ask, at one
+ * call a second of each endpoint. */
+static void watch__is_emptied_while_idle(void **state)
+{
+	int fd[64];
+	char name[64];
+
+	ep->iface.index = own_interface();
+	snprintf(name, sizeof(name), "beowire/watch/%04x/%d", ep->env.ethertype, ep->iface.index);
+	bw_watch_visit(ep);
+	assert_true(ep->watch.claim >= 0);
+	ep->deadline = BW_NEVER;
+	assert_in_range(bw_wait_limit(ep, ep->now), BW_S, 2 * BW_S);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 64; i++) {
+			fd[i] = bw_claim_dial(name);
+			assert_true(fd[i] >= 0);
+		}
+		ep->now += bw_wait_limit(ep, ep->now);
+		assert_int_equal(bw_wait_limit(ep, ep->now), 0);
+		bw_watch_visit(ep);
+		assert_in_range(bw_wait_limit(ep, ep->now), BW_S, 2 * BW_S);
+		for (int i = 0; i < 64; i++) {
+			char byte;
+
+			assert_int_equal(recv(fd[i], &byte, 1, MSG_DONTWAIT), 0);
+			close(fd[i]);
+		}
+	}
+}
+
 /* What is not ours is counted, and answered by nobody. */
 static void watch__counts_what_is_foreign(void **state)
 {
@@ -337,6 +368,7 @@ int main(void)
 		TEST(watch__refuses_again_in_the_next_round),
 		TEST(watch__asks_again_who_lives),
 		TEST(watch__is_taken_over),
+		TEST(watch__is_emptied_while_idle),
 		TEST(watch__counts_what_is_foreign),
 		TEST(watch__refuses_nothing_that_is_shorter_than_a_refusal),
 		TEST(transmit__empties_a_full_batch_first),

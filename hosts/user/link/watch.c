@@ -18,6 +18,7 @@
 
 #define BW_WATCH_CLAIM_NS  (1 * BW_S) /* between two tries for the claim */
 #define BW_WATCH_FORGET_NS (2 * BW_S) /* for so long a living engine is taken to live on */
+#define BW_WATCH_DRAIN_NS  (2 * BW_S) /* between two looks who has asked for the claim, at least */
 #define BW_WATCH_FOREIGN   100	      /* foreign frames that are worth a warning */
 
 /* Of a batch, frames that refusals may fill, so that own frames always find room. */
@@ -77,6 +78,7 @@ void bw_watch_visit(struct bw_ep *ep)
 	if (w->claim < 0)
 		return;
 	bw_claim_drain(w->claim);
+	w->drain_at = ep->now + BW_WATCH_DRAIN_NS;
 	if (ep->now >= w->forget_at) {
 		w->forget_at = ep->now + BW_WATCH_FORGET_NS;
 		w->kernel = access(BW_KERNEL_PROC, F_OK) == 0;

@@ -20,6 +20,8 @@ struct bw_rx_frame;
 struct bw_watch {
 	int claim;	    /* descriptor of the claim, -1: another endpoint keeps the watch */
 	uint64_t claim_at;  /* when to try for the claim again; BW_NEVER: it is ours */
+	uint64_t drain_at;  /* who asks for our claim is turned away by then, also while idle: none
+			     * of them may find no room to ask */
 	uint64_t forget_at; /* when to ask again whether the engines in alive[] live */
 	uint16_t alive[BW_FILTER_ALIVE]; /* engines of this node that the filter leaves out */
 	unsigned int n;			 /* of these */

@@ -254,6 +254,13 @@ static int hello_take(struct bw_local *l, struct bw_local_conn *c, struct letter
 	return attach(p, c, t, &who);
 }
 
+/* What a peer's end is told with: some mean something else there, to try again, and that the peer's
+ * number is void. */
+static int end_status(int error)
+{
+	return error == -EAGAIN || error == -ENOBUFS ? -ECONNREFUSED : error;
+}
+
 /* An accepted connection became readable: 0 if it belongs to a peer now, -EAGAIN if it said nothing
  * yet, else why it is to be turned away. */
 int bw_local_hello_read(struct bw_local *l, struct bw_local_conn *c)
@@ -262,7 +269,7 @@ int bw_local_hello_read(struct bw_local *l, struct bw_local_conn *c)
 	int error = letter_read(c->fd, &t);
 
 	if (error == 0)
-		error = hello_take(l, c, &t);
+		error = end_status(hello_take(l, c, &t));
 	letter_close(&t);
 	return error;
 }
@@ -309,7 +316,7 @@ void bw_local_answer_read(struct bw_local *l, struct bw_local_conn *c)
 	if (error == 0)
 		error = bw_who_may(c->fd, &who);
 	if (error == 0)
-		error = answer_take(p, &t, (uint32_t)who.pid);
+		error = end_status(answer_take(p, &t, (uint32_t)who.pid));
 	letter_close(&t);
 	if (error == -ECONNREFUSED)
 		bw_local_peer_lost(p, error);

@@ -17,6 +17,7 @@ struct bw_local_conn {
 	int fd;			    /* -1: closed */
 	struct bw_local_peer *peer; /* NULL: the listener, or an accepted one before its hello */
 	bool answered;		    /* the handshake is complete */
+	uint64_t called_at;	    /* ns: when it was accepted */
 	struct bw_local_conn *next; /* greeting or dead list */
 };
 

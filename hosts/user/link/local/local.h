@@ -193,7 +193,8 @@ int bw_local_read(struct bw_local_peer *p, uint64_t key, uint64_t off, void *buf
 		  void *op);
 
 /* Give up a pull or read that has not ended: nothing is written to its buffer any more, and
- * pulled(op, -ECANCELED) follows from the next poll. -ENOENT: it has ended; -ENOMEM. */
+ * pulled(op, -ECANCELED) follows from the next poll. -ENOENT: it has ended, or ends with its peer,
+ * which is down; -ENOMEM. */
 int bw_local_cancel(struct bw_local_peer *p, void *op);
 
 /* Handle what has arrived and go on with pulls; never sleeps, and ends bw_local_arm()'s effect.

@@ -131,10 +131,10 @@ static struct bw_local_pull *find(struct bw_local_peer *p, const void *op)
 }
 
 /* It ends in its place, when its turn comes or what it asked for: only then is its owner released.
- */
+ * Of a peer that is down all ends with it. */
 int bw_local_cancel(struct bw_local_peer *p, void *op)
 {
-	struct bw_local_pull *x = find(p, op);
+	struct bw_local_pull *x = p->down ? NULL : find(p, op);
 	int error = x ? bw_local_end_later(p, op, -ECANCELED, true) : -ENOENT;
 
 	if (error)
@@ -320,10 +320,16 @@ static uint64_t direct_read(struct bw_local_peer *p, uint64_t budget)
 	return (uint64_t)n;
 }
 
+/* Its answer, which wakes us, is to tell whether its memory can be read. */
+static bool unanswered(const struct bw_local_peer *p)
+{
+	return p->cma == BW_LOCAL_CMA_UNKNOWN && p->link->cma && !p->self && !p->status;
+}
+
 /* Is there a pull that could go on now, without the peer? */
 bool bw_local_pulls_ready(const struct bw_local_peer *p)
 {
-	if (p->lost)
+	if (p->lost || unanswered(p))
 		return false;
 	return p->direct.first ||
 	       (p->queued.first && (p->asked_count < BW_LOCAL_WINDOW || !p->queued.first->settled));

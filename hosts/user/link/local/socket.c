@@ -4,6 +4,7 @@
  * which is silent but for the handshake, doorbells, and its end. All hang in one epoll descriptor,
  * which the endpoint puts into its own.
  */
+#include "clock.h"
 #include "discard.h"
 #include "link/local/impl.h"
 #include "who.h"
@@ -16,10 +17,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define EVENTS	      32  /* taken from epoll at a time */
-#define DOORBELLS     16  /* read at a time */
-#define ACCEPTS	      256 /* taken at a time */
-#define GREETINGS_MAX 64  /* accepted connections that have not said hello */
+#define EVENTS	      32	  /* taken from epoll at a time */
+#define DOORBELLS     16	  /* read at a time */
+#define ACCEPTS	      256	  /* taken at a time */
+#define GREETINGS_MAX 64	  /* accepted connections that have not said hello, */
+#define SILENT_NS     1000000000u /* which they have time for when others wait */
 
 /* The address that claims an engine number; returns its length. */
 uint32_t bw_local_name(uint16_t engine, struct sockaddr_un *sun)
@@ -200,28 +202,28 @@ static void listener_heed(struct bw_local *l, bool on)
 /* One of our user's has called. */
 static void greeting_add(struct bw_local *l, int fd)
 {
-	struct bw_local_conn *c =
-		l->greetings < GREETINGS_MAX ? bw_local_conn_make(l, fd, NULL) : NULL;
+	struct bw_local_conn *c = bw_local_conn_make(l, fd, NULL);
 
 	if (!c) {
 		bw_local_turn_away(l, fd, -EAGAIN);
 		close(fd);
 		return;
 	}
+	c->called_at = bw_clock_now();
 	c->next = l->greeting;
 	l->greeting = c;
 	l->greetings++;
 }
 
 /* Anybody may call: strangers are turned away before they cost anything. False if nobody has, or
- * if there is no place to put a stranger's call to: then the listener is not looked at for a while.
- * Descriptors may come by all of them, as a caller says hello before he can know whether he was
- * accepted. */
+ * if there is no place to put a stranger's call to, or if so many are still to say hello: then the
+ * listener is not looked at for a while, and keeps who calls. Descriptors may come by all of them,
+ * as a caller says hello before he can know whether he was accepted. */
 static bool accept_one(struct bw_local *l)
 {
 	int fd, error;
 
-	if (!bw_discard_reserve()) {
+	if (l->greetings == GREETINGS_MAX || !bw_discard_reserve()) {
 		listener_heed(l, false);
 		return false;
 	}
@@ -263,6 +265,31 @@ static void greeting_remove(struct bw_local *l, struct bw_local_conn *c)
 	*at = c->next;
 	c->next = NULL;
 	l->greetings--;
+	l->look_soon |= l->deaf; /* there may be calls for which there was no room */
+}
+
+/* Who says nothing makes room. */
+static void greetings_hasten(struct bw_local *l)
+{
+	uint64_t now = bw_clock_now();
+	struct bw_local_conn *next;
+
+	for (struct bw_local_conn *c = l->greeting; c; c = next) {
+		next = c->next;
+		if (now - c->called_at < SILENT_NS)
+			continue;
+		greeting_remove(l, c);
+		bw_local_turn_away(l, c->fd, -EAGAIN);
+		bw_local_conn_close(l, c);
+	}
+}
+
+/* Can calls be taken again? */
+static bool has_place(struct bw_local *l)
+{
+	if (l->greetings == GREETINGS_MAX)
+		greetings_hasten(l);
+	return l->greetings < GREETINGS_MAX && bw_discard_room();
 }
 
 static void doorbells_read(struct bw_local *l, struct bw_local_conn *c)
@@ -322,7 +349,7 @@ int bw_local_look(struct bw_local *l)
 	struct epoll_event event[EVENTS];
 	int n;
 
-	if (BW_UNLIKELY(l->deaf) && bw_discard_room())
+	if (BW_UNLIKELY(l->deaf) && has_place(l))
 		listener_heed(l, true);
 	n = epoll_wait(l->epoll, event, EVENTS, 0);
 	l->look_soon = n == EVENTS;
