@@ -16,8 +16,8 @@ bool bw_named_awaited(const struct bw_engine *e, struct bw_peer *p,
 		      const struct bw_link_addr *from);
 /* An echo has come by this path. Does it confirm the peer? */
 bool bw_named_confirms(struct bw_peer *p, const struct bw_path *t);
-/* Is the peer in doubt, and who speaks from here at no address that the host has named? Such a guest
- * can end nothing but itself. */
+/* Is the peer in doubt, and who speaks from here at no address that the host has named? Such a
+ * guest can end nothing but itself. */
 bool bw_named_only_guest(struct bw_peer *p, const struct bw_link_addr *from);
 /* Who answers at the address of this path knows another conversation than that of the guest in
  * doubt: the guest goes, and the host's handle is that of who is there. The negative of enum

@@ -65,6 +65,9 @@ int bwf_av_attach(struct bwf_av *av, struct bwf_ep *ep)
 
 void bwf_av_detach(struct bwf_av *av, struct bwf_ep *ep)
 {
+	struct bwf_domain *dom = av->dom;
+
+	pthread_mutex_lock(&dom->walk);
 	bwf_lock_take(&av->lock);
 	for (size_t i = 0; i < av->eps_count; i++) {
 		if (av->eps[i] == ep) {
@@ -74,6 +77,7 @@ void bwf_av_detach(struct bwf_av *av, struct bwf_ep *ep)
 		}
 	}
 	bwf_lock_drop(&av->lock);
+	pthread_mutex_unlock(&dom->walk);
 }
 
 /* Room for n more entries. Called with the lock. */
@@ -177,12 +181,25 @@ static int bwf_av_no_insertsym(struct fid_av *fid, const char *node, size_t node
 	return -FI_ENOSYS;
 }
 
-/* Take the entries out, then make every endpoint forget its translation. */
+static struct bwf_ep *bwf_av_ep(struct bwf_av *av, size_t i)
+{
+	struct bwf_ep *ep;
+
+	bwf_lock_take(&av->lock);
+	ep = i < av->eps_count ? av->eps[i] : NULL;
+	bwf_lock_drop(&av->lock);
+	return ep;
+}
+
+/* Take the entries out, then make every endpoint forget its translation. Only then may an index be
+ * that of another address. */
 static int bwf_av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, uint64_t flags)
 {
 	struct bwf_av *av = BWF_OF(fid, struct bwf_av, fid);
+	struct bwf_ep *ep;
 	int ret = 0;
 
+	pthread_mutex_lock(&av->dom->walk);
 	bwf_lock_take(&av->lock);
 	for (size_t i = 0; i < count; i++) {
 		if (fi_addr[i] < av->count && av->entry[fi_addr[i]].valid)
@@ -190,17 +207,18 @@ static int bwf_av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, u
 		else
 			ret = -FI_EINVAL;
 	}
-	while (av->count && !av->entry[av->count - 1].valid)
-		av->count--;
 	bwf_lock_drop(&av->lock);
-	for (size_t e = 0; e < av->eps_count; e++) {
-		struct bwf_ep *ep = av->eps[e];
-
+	for (size_t e = 0; (ep = bwf_av_ep(av, e)); e++) {
 		bw_ep_lock(ep->bw);
 		for (size_t i = 0; i < count; i++)
 			bwf_peer_forget_addr(ep, fi_addr[i]);
 		bw_ep_unlock(ep->bw);
 	}
+	bwf_lock_take(&av->lock);
+	while (av->count && !av->entry[av->count - 1].valid)
+		av->count--;
+	bwf_lock_drop(&av->lock);
+	pthread_mutex_unlock(&av->dom->walk);
 	return ret;
 }
 

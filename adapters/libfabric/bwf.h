@@ -4,15 +4,16 @@
  * domain holds memory regions, address vectors, queues, counters and endpoints; each libfabric
  * endpoint owns one bw_ep of libbeowire, whose lock guards all of that endpoint's state.
  *
- * Order of locks: endpoint (bw_ep_lock), then any one bwf_lock. No bwf_lock is held while an
- * endpoint is entered, except a port's `busy` lock, which only keeps endpoints from being closed
- * meanwhile.
+ * Order of locks: a domain's `walk`, endpoint (bw_ep_lock), then any one bwf_lock. No bwf_lock is
+ * held while an endpoint is entered, except a port's `busy` lock, which only keeps endpoints from
+ * being closed meanwhile.
  */
 #ifndef BWF_H
 #define BWF_H
 
 #include <errno.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -98,6 +99,8 @@ struct bwf_domain {
 	struct bwf_lock ep_lock;
 	struct bwf_ep **eps; /* open endpoints */
 	size_t eps_count;
+	/* held while endpoints of a list are entered one after the other: none leaves meanwhile */
+	pthread_mutex_t walk;
 	struct bwf_lock atomic_lock; /* atomic operations of all endpoints exclude each other */
 };
 

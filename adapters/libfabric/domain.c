@@ -25,15 +25,19 @@ int bwf_domain_attach(struct bwf_domain *dom, struct bwf_ep *ep)
 
 void bwf_domain_detach(struct bwf_domain *dom, struct bwf_ep *ep)
 {
+	bool found = false;
+
+	pthread_mutex_lock(&dom->walk);
 	bwf_lock_take(&dom->ep_lock);
-	for (size_t i = 0; i < dom->eps_count; i++) {
-		if (dom->eps[i] == ep) {
+	for (size_t i = 0; i < dom->eps_count && !found; i++) {
+		found = dom->eps[i] == ep;
+		if (found)
 			dom->eps[i] = dom->eps[--dom->eps_count];
-			atomic_fetch_sub(&dom->refs, 1);
-			break;
-		}
 	}
 	bwf_lock_drop(&dom->ep_lock);
+	pthread_mutex_unlock(&dom->walk);
+	if (found)
+		atomic_fetch_sub(&dom->refs, 1);
 }
 
 static int bwf_domain_close(struct fid *fid)
@@ -43,6 +47,7 @@ static int bwf_domain_close(struct fid *fid)
 	if (atomic_load(&dom->refs))
 		return -FI_EBUSY;
 	atomic_fetch_sub(&dom->fabric->refs, 1);
+	pthread_mutex_destroy(&dom->walk);
 	free(dom->eps);
 	free(dom);
 	return 0;
@@ -108,6 +113,7 @@ int bwf_domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 
 	if (!dom)
 		return -FI_ENOMEM;
+	pthread_mutex_init(&dom->walk, NULL);
 	dom->fid.fid.fclass = FI_CLASS_DOMAIN;
 	dom->fid.fid.context = context;
 	dom->fid.fid.ops = &bwf_domain_fid_ops;

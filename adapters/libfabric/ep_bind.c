@@ -20,6 +20,7 @@ static int bwf_ep_bind_cq(struct bwf_ep *ep, struct bwf_cq *cq, uint64_t flags)
 	ret = bwf_port_add(&cq->port, ep);
 	if (ret)
 		return ret;
+	bw_ep_lock(ep->bw);
 	if (flags & FI_TRANSMIT) {
 		ep->tx_cq = cq;
 		ep->tx_selective = selective;
@@ -30,6 +31,7 @@ static int bwf_ep_bind_cq(struct bwf_ep *ep, struct bwf_cq *cq, uint64_t flags)
 		ep->rx_selective = selective;
 		atomic_fetch_add(&cq->refs, 1);
 	}
+	bw_ep_unlock(ep->bw);
 	return 0;
 }
 
@@ -54,12 +56,14 @@ static int bwf_ep_bind_cntr(struct bwf_ep *ep, struct bwf_cntr *cntr, uint64_t f
 		if ((flags & slot_flag[i]) && ep->cntr[i])
 			return -FI_EINVAL;
 	ret = bwf_port_add(&cntr->port, ep);
+	bw_ep_lock(ep->bw);
 	for (int i = 0; i < BWF_CNTR_SLOTS && !ret; i++) {
 		if (!(flags & slot_flag[i]))
 			continue;
 		ep->cntr[i] = cntr;
 		atomic_fetch_add(&cntr->refs, 1);
 	}
+	bw_ep_unlock(ep->bw);
 	return ret;
 }
 
@@ -70,36 +74,34 @@ static int bwf_ep_bind_av(struct bwf_ep *ep, struct bwf_av *av)
 	if (ep->av)
 		return -FI_EINVAL;
 	ret = bwf_av_attach(av, ep);
+	bw_ep_lock(ep->bw);
 	if (!ret)
 		ep->av = av;
+	bw_ep_unlock(ep->bw);
 	return ret;
 }
 
+/* By one thread at a time, as fi_endpoint(3) has it. The endpoint's lock is taken behind that of a
+ * queue or counter: a thread that sleeps in one drives other endpoints, and may want this one. */
 int bwf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct bwf_ep *ep = BWF_OF(fid, struct bwf_face, fid.fid)->ep;
-	int ret;
 
-	bw_ep_lock(ep->bw);
 	switch (bfid->fclass) {
 	case FI_CLASS_CQ:
-		ret = bwf_ep_bind_cq(ep, BWF_OF(bfid, struct bwf_cq, fid.fid), flags);
-		break;
+		return bwf_ep_bind_cq(ep, BWF_OF(bfid, struct bwf_cq, fid.fid), flags);
 	case FI_CLASS_CNTR:
-		ret = bwf_ep_bind_cntr(ep, BWF_OF(bfid, struct bwf_cntr, fid.fid), flags);
-		break;
+		return bwf_ep_bind_cntr(ep, BWF_OF(bfid, struct bwf_cntr, fid.fid), flags);
 	case FI_CLASS_AV:
-		ret = bwf_ep_bind_av(ep, BWF_OF(bfid, struct bwf_av, fid.fid));
-		break;
+		return bwf_ep_bind_av(ep, BWF_OF(bfid, struct bwf_av, fid.fid));
 	case FI_CLASS_EQ:
+		bw_ep_lock(ep->bw);
 		ep->eq = (struct bwf_eq *)bfid;
-		ret = 0;
-		break;
+		bw_ep_unlock(ep->bw);
+		return 0;
 	default:
-		ret = -FI_EINVAL;
+		return -FI_EINVAL;
 	}
-	bw_ep_unlock(ep->bw);
-	return ret;
 }
 
 /* Nothing is reported any more: neither queues nor counters see the endpoint after this. */

@@ -85,6 +85,17 @@ void *bwf_mr_ask(struct bwf_ep *ep, bw_peer_no number, uint64_t key, uint64_t ad
 	return NULL;
 }
 
+/* An endpoint of the domain's; NULL: there are no more. Others may come meanwhile. */
+static struct bwf_ep *bwf_domain_ep(struct bwf_domain *dom, size_t i)
+{
+	struct bwf_ep *ep;
+
+	bwf_lock_take(&dom->ep_lock);
+	ep = i < dom->eps_count ? dom->eps[i] : NULL;
+	bwf_lock_drop(&dom->ep_lock);
+	return ep;
+}
+
 /* Until nothing of an endpoint touches the region any more. Called with the endpoint's lock. */
 static void bwf_mr_settle_with(struct bwf_ep *ep, const struct bwf_mr *mr)
 {
@@ -105,19 +116,15 @@ static void bwf_mr_settle_with(struct bwf_ep *ep, const struct bwf_mr *mr)
  * tried again here: nobody else may make progress. */
 static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 {
-	for (size_t i = 0;; i++) {
-		struct bwf_ep *ep = NULL;
+	struct bwf_ep *ep;
 
-		bwf_lock_take(&dom->ep_lock);
-		if (i < dom->eps_count)
-			ep = dom->eps[i];
-		bwf_lock_drop(&dom->ep_lock);
-		if (!ep)
-			return;
+	pthread_mutex_lock(&dom->walk);
+	for (size_t i = 0; (ep = bwf_domain_ep(dom, i)); i++) {
 		bw_ep_lock(ep->bw);
 		bwf_mr_settle_with(ep, mr);
 		bw_ep_unlock(ep->bw);
 	}
+	pthread_mutex_unlock(&dom->walk);
 }
 
 static int bwf_mr_close(struct fid *fid)

@@ -342,6 +342,7 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	INIT_WORK(&port->work, bwk_port_work);
 	INIT_LIST_HEAD(&port->regions);
 	INIT_LIST_HEAD(&port->read);
+	INIT_LIST_HEAD(&port->read_last);
 	INIT_LIST_HEAD(&port->read_over);
 	port->answered = RB_ROOT_CACHED;
 	port->region_expire = BW_NEVER;
@@ -394,6 +395,8 @@ void bwk_port_release(struct bwk_port *port, const void *owner)
 		port->owner = NULL;
 	if (!--port->users) {
 		port->ops = NULL;
+		if (bwk_reliable(port->protocol))
+			bwk_region_forbid_all(port);
 		port->lingering = true;
 		port->linger_until = ktime_get_ns() + BWK_LINGER_NS;
 		busy = !port->dead && port->protocol->busy(port->engine);

@@ -126,8 +126,9 @@ struct bwk_port {
 	bool seals;		/* and encrypts */
 	u64 grown_bytes;
 	/* Of programs' memory that peers read, region.c: questions; those that are answered and
-	 * read for; of these, those that nobody reads for any more. */
-	struct list_head regions, read, read_over;
+	 * read for; of these, those that nobody reads for any more; and of these, those to whose
+	 * pages frames still refer. */
+	struct list_head regions, read, read_over, read_last;
 	struct rb_root_cached answered; /* those with memory, by its address in the program */
 	u32 region_count, region_asks;
 	u64 region_ids;
@@ -271,6 +272,7 @@ void bwk_region_served(struct bwk_port *port, struct bwk_buf *b);
 void bwk_region_leave(struct bwk_port *port, struct bwk_peer *peer);
 /* The lock is given away now and then, as by bwk_port_breathe(). */
 void bwk_region_drop_all(struct bwk_port *port, u32 *done);
+void bwk_region_forbid_all(struct bwk_port *port) __must_hold(&port->lock);
 /* No frame refers to this buffer any more. False: it is no region's. */
 bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b);
 /* A question to the program, if there is one, and who asks. */

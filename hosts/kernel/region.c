@@ -24,7 +24,7 @@ enum bwk_region_state {
 };
 
 struct bwk_region {
-	struct list_head all;	  /* in port.regions, or in port.read or port.read_over */
+	struct list_head all;	  /* in port.regions, or in port.read, .read_over or .read_last */
 	struct list_head of_peer; /* in peer.asks, until it is read */
 	u64 id, key, off, n;
 	struct rb_node answered; /* in port.answered, with memory */
@@ -119,7 +119,8 @@ bool bwk_region_collect(struct bwk_port *port, u32 most)
 		if (bwk_buf_over(r->buf, port))
 			bwk_region_drop(port, r);
 		else
-			list_move_tail(&r->all, &port->read); /* until its last frame is gone */
+			list_move_tail(&r->all,
+				       &port->read_last); /* until its last frame is gone */
 	}
 	return !list_empty(&port->read_over);
 }
@@ -140,8 +141,31 @@ void bwk_region_leave(struct bwk_port *port, struct bwk_peer *peer)
 		bwk_region_drop(port, r);
 }
 
+/* Of a port whose program has gone: nobody keeps its memory by reading it slowly. Lock held. */
+void bwk_region_forbid_all(struct bwk_port *port)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .forbid.all = true};
+	struct bwk_region *r;
+	u32 done = 0;
+
+	while (!list_empty(&port->regions)) {
+		bwk_region_drop(port, list_first_entry(&port->regions, struct bwk_region, all));
+		bwk_port_breathe(port, &done);
+	}
+	while (!port->dead && !list_empty(&port->read)) {
+		r = list_first_entry(&port->read, struct bwk_region, all);
+		op.peer = r->peer->handle;
+		if (bwk_port_submit(port, &op) == -EAGAIN) /* there is no memory to tell it */
+			bwk_peer_leave(port, r->peer);
+		if (list_first_entry_or_null(&port->read, struct bwk_region, all) == r)
+			break;
+		bwk_port_breathe(port, &done);
+	}
+}
+
 void bwk_region_drop_all(struct bwk_port *port, u32 *done)
 {
+	list_splice_init(&port->read_last, &port->regions);
 	list_splice_init(&port->read, &port->regions);
 	list_splice_init(&port->read_over, &port->regions);
 	while (!list_empty(&port->regions)) {

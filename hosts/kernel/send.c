@@ -49,21 +49,20 @@ static int bwk_send_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
 	error = bwk_port_submit(port, &op);
 	if (error)
 		return error;
-	b->use = BWK_BUF_EXPOSED;
 	b->key = envelope.key = op.expose.key;
-	bwk_sock_lent(port, b);
 	memcpy(s->envelope->flat, &envelope, sizeof(envelope));
 	error = bwk_send_eager(port, handle, s->envelope, s, s->info.code | BW_CODE_ENVELOPE);
-	if (!error) {
-		s->envelope = NULL;
-		bwk_sock_name_buf(b->owner, b);
-		return 0;
+	if (error) { /* as if nothing had been: it is tried again once there is memory */
+		op.type = BW_OP_RETRACT;
+		op.expose.untold = true;
+		bwk_port_submit(port, &op);
+		return error;
 	}
-	op.type = BW_OP_RETRACT;
-	b->cookie = 0; /* its end is nobody's business */
-	b->notify = b->awaited = false;
-	bwk_port_submit(port, &op);
-	return error;
+	b->use = BWK_BUF_EXPOSED;
+	bwk_sock_lent(port, b);
+	s->envelope = NULL;
+	bwk_sock_name_buf(b->owner, b);
+	return 0;
 }
 
 void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msghdr *m, u16 ep)

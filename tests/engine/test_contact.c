@@ -551,8 +551,8 @@ static void caller__with_many_incarnations_is_few_peers(void **state)
 	assert_int_equal(peer(B, A)->state, BW_PEER_UP);
 }
 
-/* The same if it says something each time, so that none is without use: nor does any more of it cost
- * many steps or draw many frames. If the host needs them all the next one is not met. */
+/* The same if it says something each time, so that none is without use: nor does any more of it
+ * cost many steps or draw many frames. If the host needs them all the next one is not met. */
 static void caller__that_speaks_as_many_incarnations_is_few_peers(void **state)
 {
 	struct frame *f;

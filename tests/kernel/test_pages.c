@@ -357,6 +357,41 @@ static void test_memory_that_is_read(void **state)
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
+/* It is let go at once if its socket is closed, although the peer has not read it, nor can: its
+ * port lingers for longer, for what else the program has said. */
+static void test_memory_of_one_who_leaves(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct beowire_pull pull = {.flags = BEOWIRE_PULL_MEMORY, .len = MIB, .cookie = 1};
+	static _Alignas(4096) uint8_t got[MIB];
+	struct beowire_info info;
+	uint64_t others, began;
+	char byte;
+
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
+	pull.peer = info.peer;
+	pull.buf = (uintptr_t)got;
+	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	others = kt_pinned();
+	assert_int_equal(kt_recv_info(p.a, &byte, 1, &info, 0), 0);
+	use_qdisc_of_a(true);
+	kt_shell("tc -n a qdisc add dev eth0 root netem loss 100%%");
+	answer(p.a, &info);
+	kt_until(kt_pinned() >= others + MIB / 4096);
+	usleep(300000); /* the peer asks again within that, and it is read from then on */
+	began = kt_now_ns();
+	close(p.a);
+	kt_becomes(kt_pinned(), 0, others);
+	assert_in_range(kt_now_ns() - began, 0, 5000000000);
+	kt_shell("tc -n a qdisc del dev eth0 root");
+	use_qdisc_of_a(false);
+	close(p.b);
+	kt_becomes(kt_pinned(), 0, 0);
+}
+
 /* Memory of a send that outlives its call is pinned, as nothing else tells the kernel that it
  * stays in use: by pins for long, for which it leaves memory that is to be movable. */
 static void test_memory_of_asynchronous_sends(void **state)
@@ -382,7 +417,7 @@ int main(void)
 		kt_test(test_kept_on_the_same_machine),	    kt_test(test_leaving_late),
 		kt_test(test_sent_again_after_the_end),	    kt_test(test_interrupted_after_the_end),
 		kt_test(test_taken_back_while_it_leaves),   kt_test(test_memory_that_is_read),
-		kt_test(test_memory_of_asynchronous_sends),
+		kt_test(test_memory_of_asynchronous_sends), kt_test(test_memory_of_one_who_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

@@ -69,6 +69,27 @@ static void sread__wakes_for_every_message(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void *wait_for_one(void *arg)
+{
+	assert_int_equal(fi_cntr_wait(a.sent, 1, -1), 0);
+	return NULL;
+}
+
+/* A counter is bound for something else as well while a thread sleeps on it. */
+static void bind__beside_a_sleeper(void **state)
+{
+	pthread_t thread;
+	char back[8];
+
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_one, NULL), 0);
+	usleep(50000); /* it sleeps then; if not the test passes and says nothing */
+	assert_int_equal(fi_ep_bind(a.ep, &a.sent->fid, FI_READ), 0);
+	pair_retry(fi_trecv(b.ep, back, 8, NULL, b.peer, 1, 0, NULL));
+	pair_retry(fi_tinject(a.ep, "12345678", 8, a.peer, 1));
+	pair_completion(b.rx);
+	pthread_join(thread, NULL);
+}
+
 static void sread__ends_with_its_time(void **state)
 {
 	struct fi_cq_tagged_entry e;
@@ -386,6 +407,7 @@ int main(void)
 		TEST(descriptor__is_quiet_while_nothing_comes, setup_fd),
 		TEST(counter__waits_for_a_threshold, pair_setup),
 		TEST(counter__an_error_ends_the_wait, pair_setup),
+		TEST(bind__beside_a_sleeper, pair_setup),
 		TEST(descriptor__tells_of_another_threads_work, setup_fd),
 		TEST(descriptor__tells_at_once, setup_fd),
 		TEST(poll_set__names_what_is_ready, pair_setup),

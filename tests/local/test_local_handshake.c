@@ -193,8 +193,7 @@ static void hostile__connections_that_say_nothing(void **state)
 	call = (struct pollfd){.fd = bw_local_fd(victim.link), .events = POLLIN};
 	for (int i = 0; i < 200; i++)
 		fd[i] = dial();
-	/* Only so many are taken at a time, and make room for others when they go on saying nothing.
-	 */
+	/* Only so many are taken at a time, and make room when they go on saying nothing. */
 	for (uint64_t gone = 0; gone < 192; gone += 64) {
 		for (int i = 0; i < 5; i++)
 			node_poll(&victim);
