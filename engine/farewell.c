@@ -427,9 +427,9 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 		return -BW_DROP_EARLY;
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
-	if (bw_named_only_guest(p, &f->from))
-		return bw_named_contradicted(e, p);
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
+	if (!r && p->state != BW_PEER_DOWN && bw_named_only_guest(p, &f->from))
+		return bw_named_contradicted(e, p);
 	if (r || p->state == BW_PEER_DOWN || (p->gone_at && p->gone_as == BW_DOWN_CLOSED))
 		return r;
 	if (!h->len || !bw_farewell_unanswered(p, h->path)) {

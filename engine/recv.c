@@ -516,12 +516,14 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	if (r || (BW_UNLIKELY(p->trailer) && bw_single_opened(e, f, p, t, &r)))
 		return r;
 	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
-	if (bw_pnset_has(&t->rx.got, pn)) { /* whose acknowledgement was taken, long ago perhaps */
+	/* What comes twice acknowledges nothing again; what has a floor above it was given up. */
+	if (!bw_pnset_has(&t->rx.got, pn))
+		bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
+	if (bw_pnset_has(&t->rx.got, pn)) {
 		t->rx.ack_now = true;
 		bw_peer_ready(e, p);
 		return -BW_DROP_DUPLICATE;
 	}
-	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
 	if (pn != t->rx.got.base &&
 	    !bw_spans_fit(t->rx.got.span, t->rx.got.n, BW_PNSET_SPANS, pn, pn + 1)) {
 		t->rx.ack_now = true;

@@ -96,18 +96,17 @@ static struct bwf_ep *bwf_domain_ep(struct bwf_domain *dom, size_t i)
 	return ep;
 }
 
-/* Until nothing of an endpoint touches the region any more. Called with the endpoint's lock. */
-static void bwf_mr_settle_with(struct bwf_ep *ep, const struct bwf_mr *mr)
+/* Does anything of an endpoint still touch the region? Then some progress is made, and after
+ * `until` (ns of bwf_now_ns()) it is given up. Called with the endpoint's lock. */
+static bool bwf_mr_touched(struct bwf_ep *ep, const struct bwf_mr *mr, uint64_t until)
 {
-	uint64_t until =
-		bwf_now_ns() + BWF_MR_GRACE_NS + bwf_target_placing(ep, mr) * BWF_MR_GRACE_EACH;
-
-	while (bwf_target_uses(ep, mr)) {
-		if (bwf_now_ns() >= until)
-			bwf_target_give_up(ep, mr);
-		bw_wait(ep->bw, BWF_MR_SETTLE_NS);
-		bwf_todo_retry(ep);
-	}
+	if (!bwf_target_uses(ep, mr))
+		return false;
+	if (bwf_now_ns() >= until)
+		bwf_target_give_up(ep, mr);
+	bw_wait(ep->bw, BWF_MR_SETTLE_NS);
+	bwf_todo_retry(ep);
+	return true;
 }
 
 /* Transfers that were granted before may still be under way: the last frames of a read whose
@@ -116,15 +115,25 @@ static void bwf_mr_settle_with(struct bwf_ep *ep, const struct bwf_mr *mr)
  * tried again here: nobody else may make progress. */
 static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 {
+	uint64_t until = bwf_now_ns() + BWF_MR_GRACE_NS;
+	bool touched, first = true;
 	struct bwf_ep *ep;
 
-	pthread_mutex_lock(&dom->walk);
-	for (size_t i = 0; (ep = bwf_domain_ep(dom, i)); i++) {
-		bw_ep_lock(ep->bw);
-		bwf_mr_settle_with(ep, mr);
-		bw_ep_unlock(ep->bw);
-	}
-	pthread_mutex_unlock(&dom->walk);
+	do {
+		touched = false;
+		pthread_mutex_lock(&dom->walk);
+		for (size_t i = 0; (ep = bwf_domain_ep(dom, i)); i++) {
+			bw_ep_lock(ep->bw);
+			if (first)
+				until += bwf_target_placing(ep, mr) * BWF_MR_GRACE_EACH;
+			touched |= bwf_mr_touched(ep, mr, until);
+			bw_ep_unlock(ep->bw);
+		}
+		pthread_mutex_unlock(&dom->walk);
+		first = false;
+		if (touched)
+			sched_yield(); /* to who closes an endpoint meanwhile */
+	} while (touched);
 }
 
 static int bwf_mr_close(struct fid *fid)
@@ -134,11 +143,14 @@ static int bwf_mr_close(struct fid *fid)
 	struct bwf_mr **at = bwf_mr_bucket(dom, mr->fid.key);
 
 	bwf_lock_take(&dom->mr_lock);
+	mr->access = 0; /* its key is nobody else's until all is over */
+	bwf_lock_drop(&dom->mr_lock);
+	bwf_mr_settle(dom, mr);
+	bwf_lock_take(&dom->mr_lock);
 	while (*at != mr)
 		at = &(*at)->next;
 	*at = mr->next;
 	bwf_lock_drop(&dom->mr_lock);
-	bwf_mr_settle(dom, mr);
 	if (mr->cntr)
 		atomic_fetch_sub(&mr->cntr->refs, 1);
 	atomic_fetch_sub(&dom->refs, 1);

@@ -341,6 +341,23 @@ static void floor__lets_the_receiver_forget_gaps(void **state)
 	expect_events(NULL, NULL);
 }
 
+/* A packet that says itself that it is of no interest: no engine sends such, but anybody may. */
+static void floor__above_its_own_packet(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 1, 1100);
+	post(A, B, 2, 1100);
+	flush(A);
+	f = frame_copy(world.wire[1]);
+	((struct bw_ackblk *)frame_body(f))->floor = frame_hdr(f)->pn + 3;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_DUPLICATE);
+	world.quiet = true;
+	drop_all();
+}
+
 static void floor__is_the_oldest_packet_of_interest(void **state)
 {
 	world.view[B][A][0].floor = true;
@@ -525,6 +542,7 @@ int ack_tests(void)
 		TEST(gaps__more_than_can_be_stated_come_again),
 		TEST(floor__lets_the_receiver_forget_gaps),
 		TEST(floor__is_the_oldest_packet_of_interest),
+		TEST(floor__above_its_own_packet),
 		TEST(now__is_answered_at_once),
 		TEST(delay__is_taken_out_of_the_round_trip),
 		TEST(delay__of_another_packet_is_not_taken_out),

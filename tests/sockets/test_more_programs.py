@@ -238,6 +238,14 @@ def of_nobody() -> Iterator[Path]:
         shutil.rmtree(f"/dev/shm/beowire-{pwd.getpwnam(NOBODY).pw_uid}", ignore_errors=True)
 
 
+def _await_readiness(told: Path) -> None:
+    """A server of PostgreSQL listens before it takes orders; the last line here tells."""
+    until = time.monotonic() + 60
+    while told.read_text().split()[-1] != "ready":
+        assert time.monotonic() < until, told.read_text()
+        time.sleep(0.05)
+
+
 def test_postgresql(nodes: Nodes, of_nobody: Path) -> None:
     """A server that forks for each client; its own measuring program, and data that come back."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
@@ -258,6 +266,7 @@ def test_postgresql(nodes: Nodes, of_nobody: Path) -> None:
     ask = "(select string_agg(repeat(i::text, 2000), '') from generate_series(1, 500) i)"
     psql = [f"{bin_dir}/psql", *there, "-XAt", "-d", "postgres"]
     with nodes.server(words, PORT, library=False):
+        _await_readiness(data / "postmaster.pid")
         nodes.run([f"{bin_dir}/pgbench", *there, "-q", "-i", "-s", "1", "postgres"])
         load = ["-S", "-c", "4", "-j", "2", "-t", "2000", "postgres"]
         said = nodes.run([f"{bin_dir}/pgbench", *there, *load])

@@ -60,6 +60,15 @@ def test_a_loss_behind_what_another_process_has_begun_was_told(size: int) -> Non
     assert once.feed(LOSS.replace(b"node1", b"node2")) != b""
 
 
+def test_a_loss_that_was_told_is_no_news_behind_what_another_process_has_begun() -> None:
+    once = Once()
+    assert once.feed(LOSS + b"rank 1: ") == LOSS + b"rank 1: "
+    assert once.feed(LOSS[:30]) == b""
+    assert once.feed(LOSS[30:] + b"rank 2: " + LOSS + b"MPI") == b"\nrank 2: \nMPI"
+    assert once.feed(b" beowire: x") == b" "
+    assert once.end() == b"beowire: x"
+
+
 def test_what_is_written_to_the_descriptor_arrives() -> None:
     with tempfile.TemporaryFile() as file:
         with told_once(file) as told, open(told.descriptor, "wb", closefd=False) as stream:

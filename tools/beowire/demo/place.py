@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, private_dir
+from beowire import places, private_dir, signals
 from beowire.demo.programs import HPCC_INPUT, HPCC_OUTPUT, Program, input_of_hpcc
 from beowire.errors import BeowireError
 from beowire.run import remote
@@ -94,7 +94,8 @@ def on_hosts(cluster: Cluster, ranks: int) -> Iterator[HostsPlace]:
         remote.execute_everywhere(cluster, unpack, remote.packed(files))
         yield HostsPlace(cluster, directory)
     finally:
-        remote.execute_everywhere(cluster, f"rm -rf {name}")
+        with signals.uninterrupted():
+            remote.execute_everywhere(cluster, f"rm -rf {name}")
 
 
 def check_hosts(cluster: Cluster) -> None:

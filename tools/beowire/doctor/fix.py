@@ -130,6 +130,8 @@ def put_back(source: Source, past: Past, *, force: bool) -> Iterator[Step]:
     whole = True
     first = {entry.setting: entry.old for entry in reversed(past.entries)}
     for entry in reversed(past.entries):
+        if entry.refused:
+            continue
         if rebooted and not isinstance(entry.setting, ConfigurationSetting):
             yield Step(str(entry.setting), Result.GONE, "the node was rebooted since")
             continue

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The doctor's commands that change the node: fix, undo, confirm, persist."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable
@@ -230,39 +231,37 @@ def _reached(node: "Node", past: "Past", deadline: float, yes: bool) -> bool:
     """Whether the node is still reached after these changes: its peer answers, or a person says
     so."""
     if node.peer:
-        answers = _answered(node, past, deadline)
-        return _confirmed(past, deadline) if answers is None else answers
+        return _answered(node, past, deadline)
     if yes or not sys.stdin.isatty():
         note("confirm from a connection over that link: beowire doctor confirm")
         return _confirmed(past, deadline)
     return typer.confirm("Does this connection go over the link, and does it still work?")
 
 
-def _answered(node: "Node", past: "Past", deadline: float) -> bool | None:
-    """Whether the peer answers in time; None: it does, but not to packets of a new MTU."""
-    from beowire.doctor import probe
+def _answered(node: "Node", past: "Past", deadline: float) -> bool:
+    """Whether the peer answers in time, also to packets of a new MTU, or somebody confirms."""
+    from beowire.doctor import journal, probe
     from beowire.doctor.setting import LinkSetting
 
     settings = [each.setting for each in past.entries]
     new_mtu = any(isinstance(each, LinkSetting) and each.name == "mtu" for each in settings)
+    told = False
     while time.monotonic() < deadline - 1:
-        try:
-            if not probe.echo(node.peer, 64, tries=1):
-                continue
-            if not new_mtu:
-                return True
-            path = node.source.path_to(node.peer, node.round_trip_s)
-        except OSError:
-            time.sleep(0.2)
-            continue
-        if path["passes"] == path["mtu"] > 0:
+        if journal.is_confirmed(past.path):
             return True
-        if path["passes"]:
-            note(
-                f"{node.peer} answers, but not to packets of the MTU {path['mtu']}: of "
-                f"{path['passes']} bytes they pass. If it is to stay: beowire doctor confirm"
-            )
-            return None
+        with contextlib.suppress(OSError):
+            if probe.echo(node.peer, 64, tries=1):
+                path = node.source.path_to(node.peer, node.round_trip_s) if new_mtu else {}
+                if not path or path["passes"] == path["mtu"] > 0:
+                    return True
+                if not told:
+                    told = True
+                    note(
+                        f"{node.peer} answers, but not to packets of the MTU {path['mtu']}: of "
+                        f"{path['passes']} bytes they pass. Set it there as well, or, if it is "
+                        f"to stay all the same: beowire doctor confirm"
+                    )
+        time.sleep(0.2)
     return False
 
 
@@ -300,15 +299,23 @@ def undo_(
     refused = bool(unreadable)
     if not mine:
         print("There is nothing to undo." if not unreadable else "Nothing can be undone.")
-    for past in mine if every else mine[:1]:
+    looked = 0
+    for past in mine:
+        looked += 1
         print(printable(f"{past.what} of {past.started} ({past.path})"))
         if dry_run:
             _show_undo(past)
-            continue
-        for step in fix.undo(source, past, force=force):
-            refused = _tell(step) or refused
-    if not every and len(mine) > 1:
-        more = counted(len(mine) - 1, "earlier undo file")
+            undone = True
+        else:
+            left = []
+            for step in fix.undo(source, past, force=force):
+                refused = _tell(step) or refused
+                left.append(step.result is fix.Result.LEFT)
+            undone = not any(left)  # else it stays, and those before it are not to wait for that
+        if undone and not every:
+            break
+    if looked < len(mine):
+        more = counted(len(mine) - looked, "earlier undo file")
         note(f"{more} can be undone: run it again, or with --all")
     if refused:
         raise typer.Exit(1)

@@ -54,12 +54,20 @@ def network_of(source: Source) -> str:
 
 
 def is_of(past: "Past", source: Source) -> bool:
-    """Whether what a journal changed is what the source has. Files are the same in all network
-    namespaces, and after a reboot, when the first of these may have another number."""
+    """Whether what a journal changed is what the source has. The machine's files are those of its
+    first network namespace, which may have another number after a reboot; files that lie elsewhere
+    are the same in all."""
     here = network_of(source)
-    in_files = all(isinstance(each.setting, ConfigurationSetting) for each in past.entries)
-    live = past.network.startswith(_LIVE) and here.startswith(_LIVE)
-    return past.network == here or not past.entries or (in_files and live)
+    if past.network == here or not past.entries:
+        return True
+    if not (past.network.startswith(_LIVE) and here.startswith(_LIVE)):
+        return False
+    first = Path("/proc/sys/net/core/netdev_budget").exists()
+    settings = [each.setting for each in past.entries]
+    return all(
+        isinstance(each, ConfigurationSetting) and (first or not each.path.startswith("/etc/"))
+        for each in settings
+    )
 
 
 def boot_of(source: Source) -> str:

@@ -38,6 +38,7 @@ _PATIENCE_S = 10.0
 _GRACE_S = 3.0
 """For a launcher to end once one of its ranks was lost."""
 _LOOK_S = 1.0
+_SWEEP_S = 10.0
 _ROOM_BYTES = 24 << 20
 _ROOM_FILES = 100
 _PR_SET_PDEATHSIG = 1
@@ -162,8 +163,13 @@ def _execute_whole(
 def _sweep(began: Path, become: Sequence[str] = ()) -> None:
     """Removes the shared memory that the job left, of who executes this, or whom they become, who
     may not be able to reach the script's directory."""
-    with places.package_file("run/sweep.sh").open() as script:
-        subprocess.run([*become, "sh", "-s", str(began)], stdin=script, check=False)
+    with (
+        places.package_file("run/sweep.sh").open() as script,
+        contextlib.suppress(subprocess.TimeoutExpired),  # that user may have stopped it
+    ):
+        subprocess.run(
+            [*become, "sh", "-s", str(began)], stdin=script, check=False, timeout=_SWEEP_S
+        )
 
 
 def run_captured(

@@ -26,8 +26,8 @@ class Once:
     """Text that passes, in pieces of any size, but for remarks of Beowire's that passed before.
 
     Other text is handed on at once, byte for byte; a line that begins as Beowire's do is held back
-    until its end is known. A remark that begins within a line, behind what another process has not
-    ended yet, has passed with it.
+    until its end is known, and so is what begins so within a line, behind what another process has
+    not ended yet. There only what tells of a loss is a remark.
     """
 
     def __init__(self) -> None:
@@ -44,6 +44,13 @@ class Once:
         while data:
             line, newline, rest = data.partition(b"\n")
             if self._inside or not self._may_be_ours(line):
+                at = line.find(_OURS)
+                if 0 <= at >= len(line) - _LONGEST:
+                    if not newline:
+                        self._held = line[at:]
+                        line = line[:at]
+                    elif line[at:] in self._told and tells_of_a_loss(line[at:]):
+                        line = line[:at]
                 passed.append(line + newline)
                 self._inside = not newline
                 self._begun = (self._begun + line)[-_LONGEST:]

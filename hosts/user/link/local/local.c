@@ -414,7 +414,7 @@ void bw_local_disarm(struct bw_local *l)
 		return;
 	awake(l);
 	/* A doorbell may have been rung: left unread, it would end the next sleep at once. */
-	l->look_soon |= l->peers > 0;
+	l->look_soon |= l->peers > 0 || l->deaf;
 }
 
 void bw_local_looked(struct bw_local *l, uint64_t now)

@@ -268,30 +268,6 @@ static void greeting_remove(struct bw_local *l, struct bw_local_conn *c)
 	l->look_soon |= l->deaf; /* there may be calls for which there was no room */
 }
 
-/* Who says nothing makes room. */
-static void greetings_hasten(struct bw_local *l)
-{
-	uint64_t now = bw_clock_now();
-	struct bw_local_conn *next;
-
-	for (struct bw_local_conn *c = l->greeting; c; c = next) {
-		next = c->next;
-		if (now - c->called_at < SILENT_NS)
-			continue;
-		greeting_remove(l, c);
-		bw_local_turn_away(l, c->fd, -EAGAIN);
-		bw_local_conn_close(l, c);
-	}
-}
-
-/* Can calls be taken again? */
-static bool has_place(struct bw_local *l)
-{
-	if (l->greetings == GREETINGS_MAX)
-		greetings_hasten(l);
-	return l->greetings < GREETINGS_MAX && bw_discard_room();
-}
-
 static void doorbells_read(struct bw_local *l, struct bw_local_conn *c)
 {
 	char byte[DOORBELLS][8];
@@ -310,20 +286,45 @@ static void doorbells_read(struct bw_local *l, struct bw_local_conn *c)
 	} while (n == DOORBELLS && m[0].msg_len > 0);
 }
 
-/* An accepted connection says hello, or goes away. */
-static void greeting_event(struct bw_local *l, struct bw_local_conn *c)
+/* An accepted connection says hello, or goes away; false: neither yet. */
+static bool greeting_event(struct bw_local *l, struct bw_local_conn *c)
 {
 	int error = bw_local_hello_read(l, c);
 
 	if (error == -EAGAIN)
-		return;
+		return false;
 	greeting_remove(l, c);
 	if (error == 0) {
 		bw_local_answer(l, c);
-		return;
+		return true;
 	}
 	bw_local_turn_away(l, c->fd, error);
 	bw_local_conn_close(l, c);
+	return true;
+}
+
+/* Who says nothing makes room. Who has said hello since anybody looked is answered. */
+static void greetings_hasten(struct bw_local *l)
+{
+	uint64_t now = bw_clock_now();
+	struct bw_local_conn *next;
+
+	for (struct bw_local_conn *c = l->greeting; c; c = next) {
+		next = c->next;
+		if (now - c->called_at < SILENT_NS || greeting_event(l, c))
+			continue;
+		greeting_remove(l, c);
+		bw_local_turn_away(l, c->fd, -EAGAIN);
+		bw_local_conn_close(l, c);
+	}
+}
+
+/* Can calls be taken again? */
+static bool has_place(struct bw_local *l)
+{
+	if (l->greetings == GREETINGS_MAX)
+		greetings_hasten(l);
+	return l->greetings < GREETINGS_MAX && bw_discard_room();
 }
 
 static void conn_event(struct bw_local *l, struct bw_local_conn *c, uint32_t events)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from beowire import places, private_dir
+from beowire import places, private_dir, signals
 from beowire.bench.apps import compiled
 from beowire.bench.apps.application import Application, Paths
 from beowire.errors import BeowireError
@@ -174,4 +174,5 @@ def bench(cluster: Cluster) -> Iterator[Bench]:
         remote.execute_everywhere(cluster, unpack, remote.packed(files))
         yield Bench(cluster, directory)
     finally:
-        remote.execute_everywhere(cluster, f"rm -rf {name}")
+        with signals.uninterrupted():
+            remote.execute_everywhere(cluster, f"rm -rf {name}")
