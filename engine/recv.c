@@ -499,6 +499,14 @@ static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
 			  : bw_recv_verify(e, f, h, p->keys->rx.tag, pn);
 }
 
+/* A packet that is of no use: its sender may not know that it came. */
+static BW_APART int bw_recv_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	t->rx.ack_now = true;
+	bw_peer_ready(e, p);
+	return -BW_DROP_DUPLICATE;
+}
+
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	struct bw_peer *p;
@@ -516,14 +524,11 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	if (r || (BW_UNLIKELY(p->trailer) && bw_single_opened(e, f, p, t, &r)))
 		return r;
 	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
-	/* What comes twice acknowledges nothing again; what has a floor above it was given up. */
-	if (!bw_pnset_has(&t->rx.got, pn))
-		bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
-	if (bw_pnset_has(&t->rx.got, pn)) {
-		t->rx.ack_now = true;
-		bw_peer_ready(e, p);
-		return -BW_DROP_DUPLICATE;
-	}
+	if (bw_pnset_has(&t->rx.got, pn)) /* whose acknowledgement was taken, long ago perhaps */
+		return bw_recv_again(e, p, t);
+	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
+	if (BW_UNLIKELY(pn < t->rx.got.base)) /* it says itself that it was given up */
+		return bw_recv_again(e, p, t);
 	if (pn != t->rx.got.base &&
 	    !bw_spans_fit(t->rx.got.span, t->rx.got.n, BW_PNSET_SPANS, pn, pn + 1)) {
 		t->rx.ack_now = true;

@@ -141,26 +141,10 @@ void bwk_region_leave(struct bwk_port *port, struct bwk_peer *peer)
 		bwk_region_drop(port, r);
 }
 
-/* This peer reads nothing more of ours. Where there is no memory to tell it, it is left. */
-static void bwk_region_forbid(struct bwk_port *port, struct bwk_peer *peer) __must_hold(&port->lock)
-{
-	struct bw_op op = {.type = BW_OP_FORBID, .peer = peer->handle, .forbid.all = true};
-	bool fed = true;
-
-	refcount_inc(&peer->refs);
-	while (!port->dead && peer->handle && fed && bwk_port_submit(port, &op) == -EAGAIN) {
-		bwk_port_unlock(port);
-		fed = bwk_port_feed(port) == 0;
-		bwk_port_lock(port);
-	}
-	if (!port->dead && !fed)
-		bwk_peer_leave(port, peer);
-	bwk_peer_put(peer);
-}
-
 /* Of a port whose program has gone: nobody keeps its memory by reading it slowly. Lock held. */
 void bwk_region_forbid_all(struct bwk_port *port)
 {
+	struct bw_op op = {.type = BW_OP_FORBID, .forbid.all = true};
 	struct bwk_region *r;
 	u32 done = 0;
 
@@ -170,9 +154,11 @@ void bwk_region_forbid_all(struct bwk_port *port)
 	}
 	while (!port->dead && !list_empty(&port->read)) {
 		r = list_first_entry(&port->read, struct bwk_region, all);
-		bwk_region_forbid(port, r->peer);
+		op.peer = r->peer->handle;
+		if (bwk_port_submit(port, &op) == -EAGAIN) /* there is no memory to tell it */
+			bwk_peer_leave(port, r->peer);
 		if (list_first_entry_or_null(&port->read, struct bwk_region, all) == r)
-			list_move_tail(&r->all, &port->read_last); /* its peer is ending anyway */
+			list_move_tail(&r->all, &port->read_last); /* its peer is ending */
 		bwk_port_breathe(port, &done);
 	}
 }
