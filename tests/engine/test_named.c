@@ -117,7 +117,7 @@ static void impostor__keeps_no_flow(void **state)
 	expect_b_alone(60);
 }
 
-/* While it is in doubt it says that it ends, or refuses what A says: it ends nothing but itself. */
+/* While it is in doubt it says that it ends: it ends nothing but itself. */
 static void impostor__ends_itself_alone(void **state)
 {
 	called_by_c();
