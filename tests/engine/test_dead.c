@@ -62,7 +62,7 @@ static enum fate while_mute(const struct frame *f)
 
 /* All that A sends is lost, all that B sends arrives, for ever: nothing may wait for longer than
  * dead_ns, though B is heard all the time. */
-static void one_way__peer_is_given_up_though_it_is_heard(void **state)
+static void given_up_though_heard(void)
 {
 	uint64_t key;
 	int i;
@@ -76,8 +76,8 @@ static void one_way__peer_is_given_up_though_it_is_heard(void **state)
 	expose(A, B, 1, 100);
 	pull(A, B, key, 2, 0, 100, 0);
 	post(A, B, 3, 8);
-	for (i = 0; i < 49; i++) {
-		post(B, A, 100 + (uint64_t)i, 8);
+	for (i = 0; i < 49; i++) { /* in packets of their own, and in several */
+		post(B, A, 100 + (uint64_t)i, i % 8 < 7 ? 8 : 2000);
 		run(100 * BW_MS);
 	}
 	assert_int_equal(events_with("A MESSAGE"), 49);
@@ -86,6 +86,24 @@ static void one_way__peer_is_given_up_though_it_is_heard(void **state)
 	run(200 * BW_MS);
 	expect_events("A SENT 3 ETIMEDOUT", "A PULLED 2 ETIMEDOUT", "A REGION_DONE 1 ETIMEDOUT",
 		      "A PEER_DOWN B ETIMEDOUT", NULL);
+}
+
+static void one_way__peer_is_given_up_though_it_is_heard(void **state)
+{
+	given_up_though_heard();
+}
+
+static void one_way__keyed_peer_is_given_up_too(void **state)
+{
+	world.keyed = true;
+	given_up_though_heard();
+}
+
+static void one_way__peer_of_striped_paths_is_given_up_too(void **state)
+{
+	world.node[A].cfg.features |= BW_FEATURE_STRIPE;
+	world.node[B].cfg.features |= BW_FEATURE_STRIPE;
+	given_up_though_heard();
 }
 
 /* The request came through and nothing after it: the peer is asked though its messages come. */
@@ -653,6 +671,8 @@ int dead_tests(void)
 		TEST(silent__given_up_after_dead_ns_with_everything_reported),
 		TEST(silent__time_counts_from_when_it_was_last_heard),
 		TEST(one_way__peer_is_given_up_though_it_is_heard),
+		TEST(one_way__keyed_peer_is_given_up_too),
+		TEST(one_way__peer_of_striped_paths_is_given_up_too),
 		TEST(one_way__pull_does_not_wait_for_ever),
 		TEST(pull__waits_for_a_peer_that_sends_other_things),
 		TEST(one_way__during_first_contact),
