@@ -11,6 +11,7 @@
 #include "contact.h"
 #include "credit.h"
 #include "duplex.h"
+#include "keys.h"
 #include "late.h"
 #include "loss.h"
 #include "path.h"
@@ -67,6 +68,12 @@ void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 	a->largest = (uint32_t)t->rx.max;
 }
 
+uint64_t bw_ack_over(const struct bw_peer *p, const struct bw_path *t)
+{
+	return bw_key_over_ack(t->rx.any ? t->rx.got.base - 1 : 0, t->floor,
+			       p->rx_limit / BW_CREDIT_UNIT);
+}
+
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint8_t type,
 		      void *head)
 {
@@ -88,7 +95,7 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	}
 	bw_rxset_told(&t->rx);
 	len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
-	bw_head_seal(e, bw_peer_tag_key(p), 0, h, len, len);
+	bw_head_seal(e, bw_peer_tag_key(p), bw_ack_over(p, t), h, len, len);
 	e->count.acks_tx += type == BW_FRAME_ACK;
 	return len;
 }

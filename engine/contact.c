@@ -30,7 +30,7 @@ void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h,
 	h->conn = p->conn;
 }
 
-void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t pn, void *head,
+void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t over, void *head,
 		  uint32_t head_len, uint32_t frame_len)
 {
 	struct bw_hdr *h = head;
@@ -38,7 +38,7 @@ void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t pn, void *he
 
 	h->len = (uint16_t)(frame_len - sizeof(*h));
 	if (BW_UNLIKELY(key)) {
-		tag = bw_key_tag(e, key, h, head_len, pn);
+		tag = bw_key_tag(e, key, h, head_len, over);
 		h->token = (uint32_t)(tag >> 32);
 		h->hcrc = (uint32_t)tag;
 		return;

@@ -51,8 +51,8 @@ static inline uint8_t bw_contact_version(uint8_t version_max)
 
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);
 /* Last step before a frame leaves: length, and header checksum or with a key (NULL: without) its
- * tag, for which pn is the packet number, or 0. */
-void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t pn, void *head,
+ * tag, for which `over` is as in bw_key_tag(). */
+void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t over, void *head,
 		  uint32_t head_len, uint32_t frame_len);
 /* The key of what we send to a peer. */
 static inline const uint8_t *bw_peer_tag_key(const struct bw_peer *p)

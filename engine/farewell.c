@@ -310,7 +310,8 @@ static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l
 		*b = l->ackblk;
 		memcpy(b + 1, &l->ack, sizeof(l->ack));
 	}
-	bw_head_seal(e, l->keyed ? l->tag : NULL, 0, s->head, s->len, s->len);
+	bw_head_seal(e, l->keyed ? l->tag : NULL, l->acknowledges ? l->over : 0, s->head, s->len,
+		     s->len);
 }
 
 /* What was received is acknowledged before the leave, while that leaves room for leaves. */
@@ -382,6 +383,7 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
 	if (l->acknowledges) {
 		bw_ack_whole(e, p, t, &l->ackblk, &l->ack);
+		l->over = bw_ack_over(p, t);
 		bw_farewell_say_bye(e, p, t);
 	} else {
 		bw_farewell_repeat_bye(e, l, &t->to);
@@ -428,7 +430,8 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
-	if (!r && p->state != BW_PEER_DOWN && bw_named_only_guest(p, &f->from))
+	/* The guest's, whatever address it bears: who is at a named one is asked all the same. */
+	if (!r && p->state != BW_PEER_DOWN && p->doubted)
 		return bw_named_contradicted(e, p);
 	if (r || p->state == BW_PEER_DOWN || (p->gone_at && p->gone_as == BW_DOWN_CLOSED))
 		return r;

@@ -397,6 +397,8 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	if (answer && !proof)
 		return -BW_DROP_ECHO;
 	if (answer && !bw_hello_sealed_alike(e, b)) { /* of who does not know the refusal */
+		if (bw_named_only_guest(p, &f->from))
+			return bw_named_contradicted(e, p);
 		bw_peer_down(e, p, BW_DOWN_ENCRYPT);
 		return -BW_DROP_SEAL;
 	}

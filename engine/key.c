@@ -135,11 +135,16 @@ uint64_t bw_key_auth(uint64_t (*siphash)(const uint8_t key[16], const void *p, s
 }
 
 uint64_t bw_key_tag(struct bw_engine *e, const uint8_t key[16], struct bw_hdr *head,
-		    uint32_t head_len, uint64_t pn)
+		    uint32_t head_len, uint64_t over)
 {
-	head->token = (uint32_t)(pn >> 32);
-	head->hcrc = 0;
+	head->token = (uint32_t)(over >> 32);
+	head->hcrc = (uint32_t)over;
 	return bw_ops(e)->siphash(key, head, head_len);
+}
+
+uint64_t bw_key_over_ack(uint64_t ack, uint64_t floor, uint64_t credit)
+{
+	return credit >> 32 << 32 | (ack >> 32 & 0xffff) << 16 | (floor >> 32 & 0xffff);
 }
 
 void bw_key_of_refusals(uint8_t out[16], const uint8_t key[BW_CLUSTER_KEY],

@@ -15,8 +15,17 @@ void bw_key_sign_hello(struct bw_engine *e, struct bw_hdr *h);
 /* Was it made with our key, or without one if we have none? */
 bool bw_key_hello_genuine(struct bw_engine *e, const struct bw_hdr *h);
 /* The tag of a frame whose fixed parts lie at `head`, in order; its fields for the tag are
- * overwritten. */
+ * overwritten, by `over`: the halves of numbers that the frame leaves out. */
 uint64_t bw_key_tag(struct bw_engine *e, const uint8_t key[16], struct bw_hdr *head,
-		    uint32_t head_len, uint64_t pn);
+		    uint32_t head_len, uint64_t over);
+/* `over` of DATA with this packet number. */
+static inline uint64_t bw_key_over_data(uint64_t pn)
+{
+	return pn >> 32 << 32;
+}
+
+/* `over` of what acknowledges all packets up to `ack`, wants nothing before `floor`, and states a
+ * limit of `credit` units. */
+uint64_t bw_key_over_ack(uint64_t ack, uint64_t floor, uint64_t credit);
 
 #endif

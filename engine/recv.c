@@ -34,7 +34,7 @@ uint64_t bw_unwrap(uint64_t near, uint32_t wire)
 struct bw_covered {
 	struct bw_engine *e;
 	const uint8_t *key; /* NULL: CRC */
-	uint64_t pn;
+	uint64_t over;	    /* as in bw_key_tag() */
 	uint32_t crc, len;
 	uint64_t head[BW_HEAD_MAX / 8];
 };
@@ -55,7 +55,7 @@ static bool bw_covered_add(struct bw_covered *c, const void *p, uint32_t n)
 
 /* The header with its check field zero. */
 static void bw_covered_begin(struct bw_covered *c, struct bw_engine *e, const struct bw_rx_frame *f,
-			     const uint8_t *key, uint64_t pn)
+			     const uint8_t *key, uint64_t over)
 {
 	struct bw_hdr h;
 
@@ -63,7 +63,7 @@ static void bw_covered_begin(struct bw_covered *c, struct bw_engine *e, const st
 	h.hcrc = 0;
 	c->e = e;
 	c->key = key;
-	c->pn = pn;
+	c->over = over;
 	c->crc = c->len = 0;
 	bw_covered_add(c, &h, sizeof(h));
 }
@@ -72,34 +72,55 @@ static bool bw_covered_right(struct bw_covered *c, const struct bw_hdr *h)
 {
 	if (!BW_UNLIKELY(c->key))
 		return c->crc == h->hcrc;
-	return bw_key_tag(c->e, c->key, (struct bw_hdr *)c->head, c->len, c->pn) ==
+	return bw_key_tag(c->e, c->key, (struct bw_hdr *)c->head, c->len, c->over) ==
 	       ((uint64_t)h->token << 32 | h->hcrc);
 }
 
 static bool bw_recv_intact(struct bw_engine *e, const struct bw_rx_frame *f, const uint8_t *key,
-			   uint32_t fixed)
+			   uint64_t over, uint32_t fixed)
 {
 	const struct bw_hdr *h = f->head;
 	struct bw_covered c;
 
 	if (fixed > f->head_len || fixed > f->len || sizeof(*h) + h->len != fixed)
 		return false;
-	bw_covered_begin(&c, e, f, key, 0);
+	bw_covered_begin(&c, e, f, key, over);
 	return bw_covered_add(&c, h + 1, fixed - sizeof(*h)) && bw_covered_right(&c, h);
 }
 
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed)
 {
-	return bw_recv_intact(e, f, NULL, fixed);
+	return bw_recv_intact(e, f, NULL, 0, fixed);
 }
 
-int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_peer *p,
+/* What the tag of a peer's ACK or BYE covers beside it: where its numbers are those of now. */
+static uint64_t bw_recv_over(struct bw_peer *p, const struct bw_hdr *h)
+{
+	const struct bw_ackblk *b = (const struct bw_ackblk *)(h + 1);
+	const struct bw_path *t = bw_peer_path(p, h->path);
+	uint64_t ack = 0, floor = 0;
+
+	if (h->len < sizeof(*b))
+		return 0; /* a BYE that acknowledges nothing */
+	if (t) {
+		ack = b->flags & BW_ACKBLK_NO_ACK ? 0 : bw_unwrap(t->pn_next, b->ack);
+		floor = bw_unwrap(t->rx.got.base, b->floor);
+	}
+	return bw_key_over_ack(ack, floor, bw_unwrap(p->tx_limit / BW_CREDIT_UNIT, b->credit));
+}
+
+int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
 		       uint32_t fixed)
 {
+	bool keyed = p && p->keyed;
+
 	/* Nobody here could check the tag of who is gone. */
 	if (e->cfg.keyed && !bw_contact_shows(p, f->head))
 		return -BW_DROP_HANDLE;
-	return bw_recv_intact(e, f, p && p->keyed ? p->keys->rx.tag : NULL, fixed)
+	if (fixed > f->head_len)
+		return -BW_DROP_HEADER;
+	return bw_recv_intact(e, f, keyed ? p->keys->rx.tag : NULL,
+			      keyed ? bw_recv_over(p, f->head) : 0, fixed)
 		       ? 0
 		       : -BW_DROP_HEADER;
 }
@@ -130,9 +151,9 @@ static int bw_walk_next(struct bw_walk *w)
 	return 1;
 }
 
-/* Structure and header check of a DATA frame; with a key (NULL: without) pn is its whole number. */
+/* Structure and header check of a DATA frame; `over` as in bw_key_tag(). */
 static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
-			  const uint8_t *key, uint64_t pn)
+			  const uint8_t *key, uint64_t over)
 {
 	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len};
 	const uint8_t *head = f->head;
@@ -142,7 +163,7 @@ static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, cons
 
 	if (h->len < sizeof(struct bw_ackblk) || w.end > f->len)
 		return -BW_DROP_SHORT;
-	bw_covered_begin(&c, e, f, key, pn);
+	bw_covered_begin(&c, e, f, key, over);
 	while ((r = bw_walk_next(&w)) > 0) {
 		if (++parts > BW_PARTS_MAX)
 			return -BW_DROP_MALFORMED;
@@ -464,7 +485,7 @@ static int bw_recv_unseal(struct bw_engine *e, const struct bw_rx_frame *f, cons
 
 	if (h->len < sizeof(struct bw_ackblk) + BW_SEAL_TAG || f->head_len < BW_DATA_HEAD)
 		return -BW_DROP_SHORT;
-	bw_covered_begin(&c, e, f, p->keys->rx.tag, pn);
+	bw_covered_begin(&c, e, f, p->keys->rx.tag, bw_key_over_data(pn));
 	bw_covered_add(&c, h + 1, sizeof(struct bw_ackblk));
 	if (!bw_covered_right(&c, h))
 		return -BW_DROP_HEADER;
@@ -496,7 +517,7 @@ static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
 		return -BW_DROP_EARLY;
 	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
 	return p->trailer ? bw_recv_unseal(e, f, h, p, t, pn)
-			  : bw_recv_verify(e, f, h, p->keys->rx.tag, pn);
+			  : bw_recv_verify(e, f, h, p->keys->rx.tag, bw_key_over_data(pn));
 }
 
 /* A packet that is of no use: its sender may not know that it came. */

@@ -24,7 +24,7 @@ int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct b
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed);
 /* The same of a frame without payload by a peer, NULL: an unknown one: its checksum or tag. 0, or
  * why it is dropped. */
-int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_peer *p,
+int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
 		       uint32_t fixed);
 uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 /* The first message that waits is dropped; false: there is none. */

@@ -416,6 +416,7 @@ struct bw_leave {
 	bool acknowledges; /* its BYE does, with these and no ranges */
 	struct bw_ackblk ackblk;
 	struct bw_ack ack;
+	uint64_t over;			      /* of that BYE, as in bw_key_tag() */
 	uint8_t paths;			      /* used entries of `at` */
 	struct bw_link_addr at[BW_PATHS_MAX]; /* where the peer was; only there BYE is said again */
 };

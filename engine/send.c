@@ -10,6 +10,7 @@
 #include "credit.h"
 #include "duplex.h"
 #include "again.h"
+#include "keys.h"
 #include "loss.h"
 #include "path.h"
 #include "peer.h"
@@ -462,7 +463,7 @@ static BW_WITHIN void bw_builder_seal(struct bw_builder *b, uint64_t pn)
 		b->f->seal.key = b->p->keys->tx.seal;
 		b->f->seal.pn = pn;
 	}
-	bw_head_seal(b->e, key, pn, b->f->head, covered, b->len);
+	bw_head_seal(b->e, key, bw_key_over_data(pn), b->f->head, covered, b->len);
 }
 
 /* The packet leaves. */

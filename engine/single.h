@@ -51,7 +51,7 @@ static inline bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *
 	if (p->trailer) /* it is to be opened first, and comes again */
 		return false;
 	memcpy(&copy, s, head);
-	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, t->rx.got.base) ==
+	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, bw_key_over_data(t->rx.got.base)) ==
 	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
 }
 

@@ -452,21 +452,25 @@ static void replay__within_the_conversation_has_no_effect(void **state)
 	assert_int_equal(events_with("MESSAGE"), 0);
 }
 
-/* What was sent long ago has not the number that it would need to count now. */
-/* As many packets of A later, less one. */
-static void pass_packets(void)
+/* So many packets of A later. */
+static void go_on(uint64_t packets)
 {
 	struct bw_path *t = path(A, B, 0), *u = path(B, A, 0);
 
-	t->pn_next += 1ull << 32;
-	t->pn_next -= 1;
+	t->pn_next += packets;
 	t->floor = t->pn_next;
 	t->acked_max = t->pn_next - 1;
-	u->rx.got.base += 1ull << 32;
-	u->rx.got.base -= 1;
+	u->rx.got.base += packets;
 	u->rx.max = u->rx.got.base - 1;
 }
 
+/* The next packet of A has the number on the wire that the last one had. */
+static void pass_packets(void)
+{
+	go_on((1ull << 32) - 1);
+}
+
+/* What was sent long ago has not the number that it would need to count now. */
 static void replay__after_2_to_the_32_packets_is_noticed(void **state)
 {
 	struct frame *f;
@@ -506,6 +510,80 @@ static void replay__of_data_acknowledges_nothing(void **state)
 	assert_int_equal(events_with("A SENT 5"), 0);
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
+}
+
+/* The ACK by which `from` answers a message. */
+static struct frame *acknowledgement(int from)
+{
+	int to = from == A ? B : A;
+	struct frame *f;
+
+	meet_keyed();
+	post(to, from, 3, 8);
+	flush(to);
+	deliver_all();
+	while (!world.wire_n) {
+		world.now = deadline();
+		flush(from);
+	}
+	f = frame_copy(world.wire[0]);
+	assert_int_equal(frame_type(f), BW_FRAME_ACK);
+	run(BW_S);
+	return f;
+}
+
+/* The number that it acknowledges was another packet's. */
+static void replay__of_an_acknowledgement_settles_nothing(void **state)
+{
+	struct frame *f = acknowledgement(B);
+
+	pass_packets();
+	post(A, B, 5, 8);
+	flush(A);
+	drop_all();
+	forget_logs();
+	assert_int_equal(receive(f), -BW_DROP_HEADER);
+	assert_int_equal(events_with("A SENT 5"), 0);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
+	assert_int_equal(events_with("A SENT 5"), 1);
+}
+
+/* What it wants no more lies far behind, and seems to lie far ahead. */
+static void replay__of_an_acknowledgement_forgets_no_gap(void **state)
+{
+	struct frame *f = acknowledgement(A);
+	uint64_t base;
+
+	go_on((1ull << 31) + 10);
+	base = path(B, A, 0)->rx.got.base;
+	assert_int_equal(receive(f), -BW_DROP_HEADER);
+	assert_int_equal(path(B, A, 0)->rx.got.base, base);
+	post(A, B, 5, 8);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
+}
+
+/* So does its limit. */
+static void replay__of_an_acknowledgement_gives_no_credit(void **state)
+{
+	const uint64_t more = ((1ull << 31) + 10) * BW_CREDIT_UNIT;
+	struct frame *f = acknowledgement(B);
+	struct bw_peer *a = peer(A, B), *b = peer(B, A);
+	uint64_t limit;
+
+	a->tx_used += more;
+	limit = a->tx_limit += more;
+	b->rx_limit += more;
+	b->rx_told += more;
+	b->rx_used += more;
+	b->rx_taken += more;
+	assert_int_equal(receive(f), -BW_DROP_HEADER);
+	assert_int_equal(a->tx_limit, limit);
+	post(A, B, 5, 8);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
+	assert_int_equal(events_with("A SENT 5"), 1);
 }
 
 /* An engine that knows nothing of us any more says so when asked afresh; one that was restarted
@@ -640,10 +718,13 @@ static void failed__is_told_at_once(void **state)
 	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
 }
 
-/* A BYE that was lost is said again, with its tag. */
+/* A BYE that was lost is said again, with its tag, which knows how many packets there were. */
 static void bye__is_said_again(void **state)
 {
 	meet_keyed();
+	post(A, B, 2, 8);
+	run(BW_S);
+	pass_packets();
 	disconnect(B, A);
 	flush(B);
 	drop_all();
@@ -671,6 +752,9 @@ int key_tests(void)
 		TEST(replay__within_the_conversation_has_no_effect),
 		TEST(replay__after_2_to_the_32_packets_is_noticed),
 		TEST(replay__of_data_acknowledges_nothing),
+		TEST(replay__of_an_acknowledgement_settles_nothing),
+		TEST(replay__of_an_acknowledgement_forgets_no_gap),
+		TEST(replay__of_an_acknowledgement_gives_no_credit),
 		TEST(restart__is_noticed),
 		TEST(forgotten__is_noticed),
 		TEST(killed__is_believed_of_its_host_after_a_while),

@@ -130,6 +130,51 @@ static void impostor__ends_itself_alone(void **state)
 	expect_b_alone(1);
 }
 
+/* Nor in the name of the named one's address. */
+static void impostor__ends_itself_alone_by_any_address(void **state)
+{
+	struct frame *f;
+
+	called_by_c();
+	connect_to(A, B);
+	post(A, B, 10, 8);
+	disconnect(C, A);
+	flush(C);
+	while (frame_type(world.wire[0]) != BW_FRAME_BYE)
+		deliver(0);
+	f = frame_copy(world.wire[0]);
+	drop_all();
+	f->from = B;
+	assert_int_equal(receive(f), -BW_DROP_EARLY);
+	run(10 * BW_MS);
+	expect_b_alone(1);
+}
+
+/* It answers that it encrypts. */
+static void impostor__encrypts_for_itself_alone(void **state)
+{
+	struct frame *f;
+
+	called_by_c();
+	connect_to(A, B);
+	post(A, B, 10, 8);
+	peer(A, B)->path[0]->hello.due = true;
+	flush(A);
+	assert_int_equal(frames_with("A>C HELLO"), 1);
+	while (world.wire[0]->to != C)
+		drop(0);
+	deliver(0);
+	drop_all();
+	flush(C);
+	f = frame_copy(world.wire[0]);
+	drop_all();
+	((struct bw_hello *)frame_body(f))->features |= BW_FEATURE_ENCRYPT;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_EARLY);
+	run(2 * BW_S);
+	expect_b_alone(1);
+}
+
 /* What was said to it before it was named ends with it. */
 static void impostor__takes_what_was_said_to_it(void **state)
 {
@@ -507,6 +552,8 @@ int named_tests(void)
 		TEST(impostor__gets_nothing),
 		TEST(impostor__keeps_no_flow),
 		TEST(impostor__ends_itself_alone),
+		TEST(impostor__ends_itself_alone_by_any_address),
+		TEST(impostor__encrypts_for_itself_alone),
 		TEST(impostor__takes_what_was_said_to_it),
 		TEST(impostor__that_waits_gets_nothing),
 		TEST(impostor__takes_all_places),

@@ -220,6 +220,9 @@ static void one_way__path_comes_up_again_only_by_an_answer(void **state)
  * astray. */
 static void moved__peer_is_found_at_its_new_address(void **state)
 {
+	int i;
+
+	world.strangers = true; /* addresses are kept apart */
 	meet_twice();
 	world.node[A].place = 9;
 	post(A, B, 1, 5000);
@@ -236,6 +239,12 @@ static void moved__peer_is_found_at_its_new_address(void **state)
 	assert_true(frames_with("B>A DATA") > 0);
 	assert_int_equal(events_with("MESSAGE"), 2);
 	assert_int_equal(peer(B, A)->npaths, 2);
+	for (i = 0; i < 2; i++) { /* and calls from there are its own */
+		struct bw_link_addr at = address(A, (uint8_t)i);
+
+		assert_ptr_equal(bw_contact_at(engine(B), &at, peer(B, A)->engine, 0, false),
+				 peer(B, A));
+	}
 }
 
 static void moved__peer_with_one_path_is_found_too(void **state)

@@ -156,29 +156,13 @@ static void refuse__for_the_dead_is_no_longer_than_the_question(void **state)
 static struct frame *refusal(uint8_t echo_type, uint16_t engine, uint32_t token, uint32_t conn,
 			     uint32_t hello)
 {
-	struct frame *f = calloc(1, sizeof(*f));
-	struct bw_refuse *b;
-
-	f->from = B;
-	f->to = A;
-	f->len = sizeof(struct bw_hdr) + sizeof(struct bw_refuse);
-	f->bytes = calloc(1, f->len);
-	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
-					.version = BW_VERSION,
-					.type = BW_FRAME_REFUSE,
-					.cluster = CLUSTER,
-					.dst_engine = 1,
-					.src_engine = 2,
-					.len = sizeof(*b)};
-	b = frame_body(f);
-	b->why = BW_REFUSAL_INCARNATION;
-	b->echo_type = echo_type;
-	b->echo_engine = engine;
-	b->echo_token = token;
-	b->echo_conn = conn;
-	b->echo_hello = hello;
-	frame_seal(f);
-	return f;
+	return refuse_frame(B, A, BW_VERSION,
+			    &(struct bw_refuse){.why = BW_REFUSAL_INCARNATION,
+						.echo_type = echo_type,
+						.echo_engine = engine,
+						.echo_token = token,
+						.echo_conn = conn,
+						.echo_hello = hello});
 }
 
 static void refuse__without_a_right_echo_is_ignored(void **state)

@@ -117,31 +117,15 @@ static void later__alone_is_refused_and_says_which_it_is(void **state)
 /* What an engine of version 1 says to A's HELLO: it echoes no token, and knows no key. */
 static struct frame *refused_by_version_1(void)
 {
-	struct frame *f = calloc(1, sizeof(*f));
-	struct bw_refuse *b;
-
-	f->from = B;
-	f->to = A;
-	f->len = BW_REFUSE_BYTES;
-	f->bytes = calloc(1, f->len);
-	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
-					.version = 1,
-					.type = BW_FRAME_REFUSE,
-					.cluster = CLUSTER,
-					.dst_engine = world.node[A].cfg.engine,
-					.src_engine = world.node[B].cfg.engine,
-					.len = sizeof(*b)};
-	b = frame_body(f);
-	*b = (struct bw_refuse){.why = BW_REFUSAL_VERSION,
-				.version_min = 1,
-				.version_max = 1,
-				.echo_type = BW_FRAME_HELLO,
-				.echo_engine = world.node[B].cfg.engine,
-				.echo_token = peer(A, B)->inc,
-				.echo_conn = peer(A, B)->wire,
-				.name = "b"};
-	frame_seal(f);
-	return f;
+	return refuse_frame(B, A, 1,
+			    &(struct bw_refuse){.why = BW_REFUSAL_VERSION,
+						.version_min = 1,
+						.version_max = 1,
+						.echo_type = BW_FRAME_HELLO,
+						.echo_engine = world.node[B].cfg.engine,
+						.echo_token = peer(A, B)->inc,
+						.echo_conn = peer(A, B)->wire,
+						.name = "b"});
 }
 
 /* A calls B, whose answers do not come. */

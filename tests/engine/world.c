@@ -385,6 +385,26 @@ static void tag_again(struct frame *f)
 	h->hcrc = (uint32_t)tag;
 }
 
+struct frame *refuse_frame(int from, int to, uint8_t version, const struct bw_refuse *body)
+{
+	struct frame *f = calloc(1, sizeof(*f));
+
+	f->from = from;
+	f->to = to;
+	f->len = BW_REFUSE_BYTES;
+	f->bytes = calloc(1, f->len);
+	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
+					.version = version,
+					.type = BW_FRAME_REFUSE,
+					.cluster = CLUSTER,
+					.dst_engine = world.node[to].cfg.engine,
+					.src_engine = world.node[from].cfg.engine,
+					.len = sizeof(*body)};
+	memcpy(frame_body(f), body, sizeof(*body));
+	frame_seal(f);
+	return f;
+}
+
 /* The frame as its receiver sees it. */
 static struct bw_rx_frame seen(struct frame *f)
 {

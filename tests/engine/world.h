@@ -164,6 +164,8 @@ int deliver_row(unsigned int n, uint32_t *taken);
 void deliver_all(void); /* all frames on the wire arrive, HOP_NS later */
 void drop(unsigned int i);
 void drop_all(void);
+/* A REFUSE of this version with this body, which no engine made. */
+struct frame *refuse_frame(int from, int to, uint8_t version, const struct bw_refuse *body);
 struct frame *take(unsigned int i); /* out of the wire, now the test's own */
 void give(struct frame *f);	    /* onto the wire, at its end */
 int receive(struct frame *f);	    /* arrives now; freed */

@@ -72,8 +72,8 @@ class Side:
         frame.data[-16:] = hmac.digest(HELLO_KEY, bytes(frame.data), "sha256")[:16]
         return bytes(frame.seal().data)
 
-    def tagged(self, other: "Side", frame: Frame, high: int = 0) -> bytes:
-        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0).set("hdr.token", high)
+    def tagged(self, other: "Side", frame: Frame, token: int = 0, hcrc: int = 0) -> bytes:
+        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", hcrc).set("hdr.token", token)
         covered, start = b"", 0
         for at, size in frame.payloads:
             covered += bytes(frame.data[start:at])
@@ -99,6 +99,12 @@ class Side:
         head, rest = bytes(frame.data[:48]), bytes(frame.data[48:-16])
         key = expand(PRK, b"frames\0\0" + self.text() + other.text(), 48)[16:]
         return head + seal(key, packet_nonce(0, pn), head, rest)
+
+    def ack(self, other: "Side", ack: int, floor: int, credit: int, kind: str = "ACK") -> bytes:
+        low = 2**32
+        frame = self.frame(other, kind)
+        frame.add("ackblk", ack=ack % low, floor=floor % low, credit=credit % low).add("ack")
+        return self.tagged(other, frame, credit >> 32, ack >> 32 << 16 | floor >> 32)
 
     def bye(self, other: "Side") -> bytes:
         return self.tagged(other, self.frame(other, "BYE"))
@@ -172,6 +178,17 @@ def test_packet_numbers_beyond_32_bits(tmp_path: Path, key: tuple[str, str]) -> 
     packets = shown(tmp_path, [*MET, *(A.data(B, number) for number in numbers)], *key)
     assert tags(packets) == ["1"] * 4
     assert tags(shown(tmp_path, [*MET, A.data(B, 2**33)], *key)) == ["0"]
+
+
+def test_what_is_acknowledged_beyond_32_bits(tmp_path: Path, key: tuple[str, str]) -> None:
+    """The numbers of an ACK count on by themselves."""
+    passed = 2**32 + 5
+    rows = [(5, 5, 5), (5, 5, passed), (passed, 5, passed), (passed, passed, 2 * passed)]
+    frames = [A.ack(B, *row) for row in rows]
+    last = A.ack(B, 2 * passed, passed, 2 * passed, "BYE")
+    assert tags(shown(tmp_path, [*MET, *frames, last, A.bye(B)], *key)) == ["1"] * 6
+    # An old one.
+    assert tags(shown(tmp_path, [*MET, *frames, frames[1]], *key)) == ["1"] * 4 + ["0"]
 
 
 def test_a_handle_that_comes_again(tmp_path: Path, key: tuple[str, str]) -> None:

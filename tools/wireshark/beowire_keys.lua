@@ -161,9 +161,32 @@ local function high_bytes(n)
 	return table.concat(out)
 end
 
+-- What stands for `token` and `hcrc` under a tag, by the upper halves of the numbers in the frame: of
+-- the packet's, or of what is acknowledged, of the floor and of the credit.
+local OVER = {
+	[0] = function()
+		return NONE, NONE
+	end,
+	[1] = function(high)
+		return high_bytes(high[1]), NONE
+	end,
+	[3] = function(high)
+		return high_bytes(high[3]), high_bytes(high[2]):sub(1, 2) .. high_bytes(high[1]):sub(1, 2)
+	end,
+}
+
+-- Each number is as it was last in frames like this one, or has just passed 2^32.
+local function later(high, count, which)
+	local out = {}
+	for i = 1, count do
+		out[i] = (high[i] or 0) + math.floor(which / 2 ^ (i - 1)) % 2
+	end
+	return out
+end
+
 -- Is this tag (8 bytes, the lower half first) that of the frame's covered bytes with `hcrc` 0?
--- `numbered`: the bytes of path and packet number count. f: number (of the frame in the capture),
--- cluster, dst_engine, conn, src_engine, path, covered, tag, numbered.
+-- f: number (of the frame in the capture), cluster, dst_engine, conn, src_engine, path, covered,
+-- tag, halves: how many numbers of it have an upper half under its tag.
 function M.tag_status(f)
 	if not prk then
 		return UNVERIFIED
@@ -174,14 +197,15 @@ function M.tag_status(f)
 	local known = false
 	local function fits(receiver, sender)
 		local key, seal_key = pair_keys(sender, receiver)
-		local way = key .. f.path
-		local high = f.numbered and highs[way] or 0
+		local way = key .. f.path .. f.halves
 		known = true
-		for n = high, f.numbered and high + 1 or high do
-			local covered = f.covered:sub(1, 12) .. high_bytes(n) .. f.covered:sub(17)
+		for which = 0, 2 ^ f.halves - 1 do
+			local high = later(highs[way] or {}, f.halves, which)
+			local token, hcrc = OVER[f.halves](high)
+			local covered = f.covered:sub(1, 12) .. token .. f.covered:sub(17, 28) .. hcrc .. f.covered:sub(33)
 			if crypto.siphash(key, covered) == f.tag then
-				highs[way] = f.numbered and n or highs[way]
-				seals[f.number] = { key = seal_key, high = high_bytes(n) }
+				highs[way] = high
+				seals[f.number] = { key = seal_key, high = token }
 				return true
 			end
 		end
