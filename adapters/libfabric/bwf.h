@@ -126,6 +126,7 @@ struct bwf_av {
 /* The endpoints behind a queue or counter, and how to wait for them. */
 struct bwf_port {
 	struct bwf_lock busy; /* held while endpoints are driven, changed or slept on */
+	atomic_int entering;  /* threads that want it and do not give up */
 	struct bwf_ep **eps;
 	unsigned count;
 	enum fi_wait_obj wait_obj;
@@ -173,7 +174,8 @@ struct bwf_cntr {
 	atomic_int refs;
 	struct bwf_lock lock; /* orders a change against a sleeper's last look */
 	_Atomic uint64_t count, errors;
-	_Atomic uint64_t seen; /* count at the application's last look */
+	_Atomic uint64_t seen;	      /* count at the application's last look */
+	_Atomic uint64_t seen_errors; /* errors likewise */
 };
 
 /* What libbeowire's `sent` and `pulled` get back as op. */
@@ -388,6 +390,7 @@ struct bwf_ep {
 	bool enabled;
 	atomic_int aliases;
 	uint64_t close_ns; /* that fi_close() waits at most for what is under way */
+	pid_t pid;	   /* whose it is; a child of fork() has nothing of it to close */
 	struct bwf_cntr *cntr[BWF_CNTR_SLOTS];
 	size_t min_multi_recv;
 

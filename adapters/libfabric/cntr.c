@@ -26,7 +26,6 @@ void bwf_cntr_count(struct bwf_cntr *cntr, int status)
 static uint64_t bwf_cntr_read(struct fid_cntr *fid)
 {
 	struct bwf_cntr *cntr = BWF_OF(fid, struct bwf_cntr, fid);
-
 	uint64_t count;
 
 	bwf_port_progress(&cntr->port);
@@ -39,8 +38,12 @@ static uint64_t bwf_cntr_readerr(struct fid_cntr *fid)
 {
 	struct bwf_cntr *cntr = BWF_OF(fid, struct bwf_cntr, fid);
 
+	uint64_t errors;
+
 	bwf_port_progress(&cntr->port);
-	return atomic_load_explicit(&cntr->errors, memory_order_acquire);
+	errors = atomic_load_explicit(&cntr->errors, memory_order_acquire);
+	atomic_store_explicit(&cntr->seen_errors, errors, memory_order_relaxed);
+	return errors;
 }
 
 static int bwf_cntr_add(struct fid_cntr *fid, uint64_t value)
@@ -126,7 +129,8 @@ int bwf_cntr_trywait(struct bwf_cntr *cntr)
 	if (ret)
 		return ret;
 	bwf_lock_take(&cntr->lock);
-	if (atomic_load(&cntr->count) != atomic_load(&cntr->seen))
+	if (atomic_load(&cntr->count) != atomic_load(&cntr->seen) ||
+	    atomic_load(&cntr->errors) != atomic_load(&cntr->seen_errors))
 		ret = -FI_EAGAIN;
 	else
 		atomic_store(&cntr->port.armed, true);

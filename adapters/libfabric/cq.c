@@ -93,6 +93,15 @@ static void bwf_cq_pack(const struct bwf_cq *cq, const struct bwf_cqe *e, void *
 		memcpy(to, &full, cq->entry_size); /* each format is a prefix of the next one */
 }
 
+/* Entries from `head` on are left. Of several threads that sleep one may have taken back, before it
+ * sleeps, the word that was to wake them all. Called with the lock. */
+static void bwf_cq_leave(struct bwf_cq *cq, uint64_t head)
+{
+	atomic_store_explicit(&cq->head, head, memory_order_release);
+	if (head != cq->tail)
+		bwf_port_notify(&cq->port);
+}
+
 static ssize_t bwf_cq_take(struct bwf_cq *cq, char *buf, size_t count, fi_addr_t *src)
 {
 	size_t n = 0;
@@ -111,7 +120,7 @@ static ssize_t bwf_cq_take(struct bwf_cq *cq, char *buf, size_t count, fi_addr_t
 		n++;
 		head++;
 	}
-	atomic_store_explicit(&cq->head, head, memory_order_release);
+	bwf_cq_leave(cq, head);
 	if (!n && count && head != cq->tail) {
 		bwf_lock_drop(&cq->lock);
 		return -FI_EAVAIL;
@@ -161,7 +170,7 @@ static ssize_t bwf_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 		buf->prov_errno = e->err;
 		if (FI_VERSION_GE(cq->dom->fabric->fid.api_version, FI_VERSION(1, 5)))
 			buf->err_data_size = 0;
-		atomic_store_explicit(&cq->head, head + 1, memory_order_release);
+		bwf_cq_leave(cq, head + 1);
 		ret = 1;
 	}
 	bwf_lock_drop(&cq->lock);

@@ -4,23 +4,28 @@
  * that a steady flow of messages allocates nothing.
  */
 #include "lanes.h"
+#include "secret.h"
 
 #include <stdlib.h>
 
 #define BWF_LANES_BUCKETS_MIN 64
 
-struct bwf_lane {
-	struct bwf_lane *next; /* in its bucket, or in the list of spares */
-	struct bwf_link *head, *tail;
-	uint64_t tag;
-	uint32_t peer;
-};
-
+/* Two products of 128 bits with the secret in both factors: tags in steps, of which one product
+ * alone often makes few different ones, are spread too (tests/libfabric/test_lanes.c). */
 static size_t bwf_lanes_slot(const struct bwf_lanes *l, uint32_t peer, uint64_t tag)
 {
-	uint64_t h = (tag ^ ((uint64_t)peer << 32 | peer)) * 0x9E3779B97F4A7C15u;
+	unsigned __int128 h = (unsigned __int128)(tag ^ l->secret[0]) * (peer ^ l->secret[1]);
 
-	return (h ^ h >> 29) & (l->buckets - 1);
+	h = (unsigned __int128)((uint64_t)h ^ l->secret[0]) * ((uint64_t)(h >> 64) ^ l->secret[1]);
+	return (size_t)((uint64_t)h ^ (uint64_t)(h >> 64)) & (l->buckets - 1);
+}
+
+static void bwf_lanes_draw(struct bwf_lanes *l)
+{
+	struct bw_secret s = {.left = 0};
+
+	l->secret[0] = bw_secret_draw(&s);
+	l->secret[1] = bw_secret_draw(&s);
 }
 
 static struct bwf_lane *bwf_lanes_find(const struct bwf_lanes *l, uint32_t peer, uint64_t tag)
@@ -46,6 +51,8 @@ static bool bwf_lanes_grow(struct bwf_lanes *l)
 	wide.bucket = calloc(wide.buckets, sizeof(*wide.bucket));
 	if (!wide.bucket)
 		return l->buckets != 0;
+	if (!l->buckets)
+		bwf_lanes_draw(&wide);
 	for (size_t i = 0; i < l->buckets; i++) {
 		while (l->bucket[i]) {
 			struct bwf_lane *lane = l->bucket[i];

@@ -2,7 +2,7 @@
 /*
  * A hash table of first-in-first-out lists ("lanes"), one for each key (peer, tag) that has
  * members. Members embed a bwf_link; adding, removing and finding the oldest member of a key cost
- * O(1).
+ * O(1), whatever keys there are: peers choose tags, and do not know the secret of the hash.
  */
 #ifndef BWF_LANES_H
 #define BWF_LANES_H
@@ -11,11 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct bwf_lane;
-
 struct bwf_link {
 	struct bwf_link *prev, *next; /* neighbours in the lane; NULL at its ends */
 	struct bwf_lane *lane;	      /* NULL while in no lane */
+};
+
+struct bwf_lane {
+	struct bwf_lane *next; /* in its bucket, or in the list of spares */
+	struct bwf_link *head, *tail;
+	uint64_t tag;
+	uint32_t peer;
 };
 
 struct bwf_lanes {
@@ -23,6 +28,7 @@ struct bwf_lanes {
 	size_t buckets; /* a power of two, 0 before the first use */
 	size_t lanes;	/* lanes that have members */
 	struct bwf_lane *spare;
+	uint64_t secret[2]; /* of the hash, drawn with the first table */
 };
 
 /* Append a link to the lane of (peer, tag). False without memory: nothing was changed. */

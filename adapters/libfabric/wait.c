@@ -56,13 +56,23 @@ static int bwf_port_watch(int epoll_fd, int fd)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Keep others from driving the endpoints; who sleeps on one is woken for it. */
+/* Keep others from driving the endpoints; who sleeps on one is woken for it, and lets us go first.
+ */
 static void bwf_port_enter(struct bwf_port *port)
 {
+	atomic_fetch_add(&port->entering, 1);
 	while (!bwf_lock_try(&port->busy)) {
 		bwf_port_wake(port);
 		sched_yield();
 	}
+	atomic_fetch_sub(&port->entering, 1);
+}
+
+/* The same for who can as well do without. */
+static bool bwf_port_try(struct bwf_port *port)
+{
+	return !atomic_load_explicit(&port->entering, memory_order_relaxed) &&
+	       bwf_lock_try(&port->busy);
 }
 
 int bwf_port_add(struct bwf_port *port, struct bwf_ep *ep)
@@ -116,7 +126,7 @@ static void bwf_port_drive(struct bwf_port *port)
 
 void bwf_port_progress(struct bwf_port *port)
 {
-	if (!bwf_lock_try(&port->busy))
+	if (!bwf_port_try(port))
 		return;
 	bwf_port_drive(port);
 	bwf_lock_drop(&port->busy);
@@ -137,28 +147,34 @@ void bwf_port_wake(struct bwf_port *port)
 	atomic_store(&port->armed, false);
 }
 
-/* Make the descriptors. Called with `busy`. */
+/* Make the descriptors. Called with `busy`. The endpoints' locks are taken, which who wakes the
+ * port may hold: so not with `fd_lock`. */
 static int bwf_port_make_fd(struct bwf_port *port)
 {
-	int ret = 0;
+	int event_fd, epoll_fd, ret = 0;
 
 	if (port->epoll_fd >= 0)
 		return 0;
-	bwf_lock_take(&port->fd_lock);
-	port->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (port->event_fd < 0 || port->epoll_fd < 0)
+	event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (event_fd < 0 || epoll_fd < 0)
 		ret = -errno;
 	else
-		ret = bwf_port_watch(port->epoll_fd, port->event_fd);
+		ret = bwf_port_watch(epoll_fd, event_fd);
 	for (unsigned i = 0; i < port->count && !ret; i++)
-		ret = bwf_port_watch(port->epoll_fd, bw_ep_fd(port->eps[i]->bw));
+		ret = bwf_port_watch(epoll_fd, bw_ep_fd(port->eps[i]->bw));
 	if (ret) {
-		bwf_port_close(port);
-		port->event_fd = port->epoll_fd = -1;
+		if (event_fd >= 0)
+			close(event_fd);
+		if (epoll_fd >= 0)
+			close(epoll_fd);
+		return ret;
 	}
+	bwf_lock_take(&port->fd_lock);
+	port->event_fd = event_fd;
+	port->epoll_fd = epoll_fd;
 	bwf_lock_drop(&port->fd_lock);
-	return ret;
+	return 0;
 }
 
 int bwf_port_fd(struct bwf_port *port)
@@ -198,7 +214,7 @@ int bwf_port_arm(struct bwf_port *port)
 	uint64_t timeout_ns = UINT64_MAX;
 	int ret;
 
-	if (!bwf_lock_try(&port->busy))
+	if (!bwf_port_try(port))
 		return -FI_EAGAIN;
 	ret = bwf_port_arm_all(port, &timeout_ns);
 	bwf_lock_drop(&port->busy);
@@ -247,7 +263,7 @@ int bwf_port_sleep(struct bwf_port *port, uint32_t wakes, uint64_t deadline_ns)
 
 	if (deadline_ns != UINT64_MAX)
 		timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-	if (!bwf_lock_try(&port->busy)) {
+	if (!bwf_port_try(port)) {
 		if (timeout_ns > BWF_SECOND_SLEEPER * BWF_NS_PER_MS)
 			timeout_ns = BWF_SECOND_SLEEPER * BWF_NS_PER_MS;
 		return bwf_port_poll(-1, timeout_ns);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pair.h"
@@ -225,6 +226,35 @@ static void name__leads_to_the_endpoint(void **state)
 	pair_close();
 }
 
+/* A child of fork() closes what it has of its parent's endpoint: the parent keeps its own. */
+static void name__outlives_a_childs_close(void **state)
+{
+	struct fi_av_attr av_attr = {0};
+	struct fi_info *server;
+	struct fid_ep *ep;
+	struct fid_av *av;
+	fi_addr_t addr;
+	int status;
+	pid_t child;
+
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
+	assert_int_equal(fi_getinfo(NEW, "127.0.0.1", "47313", FI_SOURCE, hints, &server), 0);
+	assert_int_equal(fi_endpoint(pair_domain, server, &ep, NULL), 0);
+	child = fork();
+	if (!child) {
+		alarm(30);
+		_exit(fi_close(&ep->fid) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(fi_av_open(pair_domain, &av_attr, &av, NULL), 0);
+	assert_int_equal(fi_av_insertsvc(av, "127.0.0.1", "47313", &addr, 0, NULL), 1);
+	assert_int_equal(fi_close(&ep->fid), 0);
+	assert_int_equal(fi_close(&av->fid), 0);
+	fi_freeinfo(server);
+	pair_close();
+}
+
 /* Bytes that an answer repeats; a question with its padding. */
 enum { HEAD = 16, QUESTION = 80, LATE_MS = 250, WRONG = 150 };
 
@@ -336,6 +366,7 @@ int main(void)
 		TEST(limits__beyond_them_is_refused),
 		TEST(options__of_gpus),
 		TEST(name__leads_to_the_endpoint),
+		TEST(name__outlives_a_childs_close),
 		TEST(name__late_answers_count),
 		TEST(name__only_questions_are_answered),
 	};

@@ -263,6 +263,75 @@ static void counter__an_error_ends_the_wait(void **state)
 	pthread_join(thread, NULL);
 }
 
+/* Nor does a program that polls the counter's descriptor sleep over one. */
+static void counter__an_error_forbids_to_sleep(void **state)
+{
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_FD};
+	struct fid_cntr *cntr;
+	struct fid *fid;
+
+	assert_int_equal(fi_cntr_open(pair_domain, &attr, &cntr, NULL), 0);
+	fid = &cntr->fid;
+	assert_int_equal(fi_trywait(pair_fabric, &fid, 1), 0);
+	assert_int_equal(fi_cntr_adderr(cntr, 1), 0);
+	assert_int_equal(fi_cntr_read(cntr), 0);
+	assert_int_equal(fi_trywait(pair_fabric, &fid, 1), -FI_EAGAIN);
+	assert_int_equal(fi_cntr_readerr(cntr), 1);
+	assert_int_equal(fi_trywait(pair_fabric, &fid, 1), 0);
+	assert_int_equal(fi_close(fid), 0);
+}
+
+#define TWICE 3000 /* rounds of two entries for two threads */
+
+static pthread_barrier_t begin, ended;
+
+/* Takes one entry in each round, asleep until it comes. */
+static void *take_one(void *arg)
+{
+	struct fi_cq_tagged_entry e;
+	struct fi_cq_err_entry err = {0};
+
+	for (int i = 0; i < TWICE; i++) {
+		pthread_barrier_wait(&begin);
+		usleep((useconds_t)(i * (arg ? 7 : 3) % 100));
+		do
+			assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, 60000), -FI_EAVAIL);
+		while (fi_cq_readerr(a.rx, &err, 0) != 1);
+		pthread_barrier_wait(&ended);
+	}
+	return NULL;
+}
+
+/* Two threads sleep on the queue of two endpoints, and two entries come: each gets one. */
+static void sread__wakes_as_many_as_there_are_entries(void **state)
+{
+	struct fid_ep *second;
+	pthread_t thread[2];
+
+	assert_int_equal(fi_endpoint(pair_domain, pair_info, &second, NULL), 0);
+	assert_int_equal(fi_ep_bind(second, &a.av->fid, 0), 0);
+	assert_int_equal(fi_ep_bind(second, &a.rx->fid, FI_TRANSMIT | FI_RECV), 0);
+	assert_int_equal(fi_enable(second), 0);
+	pthread_barrier_init(&begin, NULL, 3);
+	pthread_barrier_init(&ended, NULL, 3);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_one, i ? &begin : NULL), 0);
+	for (int i = 0; i < TWICE; i++) {
+		pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, &thread[0]));
+		pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, &thread[1]));
+		pthread_barrier_wait(&begin);
+		usleep((useconds_t)(i % 150));
+		fi_cancel(&a.ep->fid, &thread[0]);
+		fi_cancel(&a.ep->fid, &thread[1]);
+		pthread_barrier_wait(&ended);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	pthread_barrier_destroy(&begin);
+	pthread_barrier_destroy(&ended);
+	assert_int_equal(fi_close(&second->fid), 0);
+}
+
 static void *cancel(void *arg)
 {
 	fi_cancel(&a.ep->fid, buf);
@@ -407,6 +476,8 @@ int main(void)
 		TEST(descriptor__is_quiet_while_nothing_comes, setup_fd),
 		TEST(counter__waits_for_a_threshold, pair_setup),
 		TEST(counter__an_error_ends_the_wait, pair_setup),
+		TEST(counter__an_error_forbids_to_sleep, setup_fd),
+		TEST(sread__wakes_as_many_as_there_are_entries, pair_setup),
 		TEST(bind__beside_a_sleeper, pair_setup),
 		TEST(descriptor__tells_of_another_threads_work, setup_fd),
 		TEST(descriptor__tells_at_once, setup_fd),

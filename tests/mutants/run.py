@@ -127,6 +127,7 @@ USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
 WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
 PROVIDER_INSIDE = {
+    "lanes": "",
     "match": "",
     "atomic_ops": "",
     "device": WRAPS,
