@@ -211,7 +211,7 @@ static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw
 			       const struct bw_refuse *b)
 {
 	if ((b->why == BW_REFUSAL_KEY || bw_farewell_other_version(b)) && !p->confirmed &&
-	    !p->denied_as) {
+	    !p->doubted && !p->denied_as) {
 		p->patience = e->now + BW_KEY_PATIENCE;
 		p->denied_as = b->why;
 		p->version_min = b->version_min;
@@ -249,7 +249,7 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	if (!bw_farewell_believed(e, p, h))
 		return bw_farewell_hearsay(e, p, bw_contact_known_path(p, &f->from), b);
 	e->count.refusals_rx++;
-	if (bw_named_only_guest(p, &f->from))
+	if (p->doubted) /* the guest's, as BYE */
 		return bw_named_contradicted(e, p);
 	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&
 	    bw_farewell_other_path(p, &f->from))

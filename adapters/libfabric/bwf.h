@@ -89,6 +89,7 @@ struct bwf_domain {
 	struct fid_domain fid;
 	struct bwf_fabric *fabric;
 	atomic_int refs;
+	pid_t pid; /* whose it is; a child of fork() has nothing of its endpoints to close */
 	struct bwf_eq *eq;	  /* reports asynchronous operations; or NULL */
 	char interface[IFNAMSIZ]; /* by which endpoints are opened; empty: by the settings */
 	bool virt_addr;		  /* peers name memory by its address here, not by offset */
@@ -390,7 +391,6 @@ struct bwf_ep {
 	bool enabled;
 	atomic_int aliases;
 	uint64_t close_ns; /* that fi_close() waits at most for what is under way */
-	pid_t pid;	   /* whose it is; a child of fork() has nothing of it to close */
 	struct bwf_cntr *cntr[BWF_CNTR_SLOTS];
 	size_t min_multi_recv;
 

@@ -131,6 +131,9 @@ void bwf_port_wake(struct bwf_port *port);
 int bwf_port_fd(struct bwf_port *port);
 /* Before a program polls the descriptor: -FI_EAGAIN if an endpoint has work already. */
 int bwf_port_arm(struct bwf_port *port);
+/* Whoever is about to sleep takes back what woke others, who may not have looked yet, and has found
+ * that something came: they are to look. */
+void bwf_port_pass_on(struct bwf_port *port);
 int bwf_port_getwait(struct bwf_port *port, int command, void *arg);
 uint64_t bwf_now_ns(void);
 uint64_t bwf_deadline_ns(int timeout_ms);

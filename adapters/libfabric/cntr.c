@@ -37,7 +37,6 @@ static uint64_t bwf_cntr_read(struct fid_cntr *fid)
 static uint64_t bwf_cntr_readerr(struct fid_cntr *fid)
 {
 	struct bwf_cntr *cntr = BWF_OF(fid, struct bwf_cntr, fid);
-
 	uint64_t errors;
 
 	bwf_port_progress(&cntr->port);
@@ -119,8 +118,11 @@ static int bwf_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout_m
 	}
 }
 
+/* An error forbids to sleep once: a program that never asks for errors is not to turn in circles.
+ */
 int bwf_cntr_trywait(struct bwf_cntr *cntr)
 {
+	uint64_t errors;
 	int ret;
 
 	if (cntr->port.wait_obj != FI_WAIT_FD)
@@ -129,12 +131,16 @@ int bwf_cntr_trywait(struct bwf_cntr *cntr)
 	if (ret)
 		return ret;
 	bwf_lock_take(&cntr->lock);
+	errors = atomic_load(&cntr->errors);
 	if (atomic_load(&cntr->count) != atomic_load(&cntr->seen) ||
-	    atomic_load(&cntr->errors) != atomic_load(&cntr->seen_errors))
+	    errors != atomic_load(&cntr->seen_errors))
 		ret = -FI_EAGAIN;
 	else
 		atomic_store(&cntr->port.armed, true);
+	atomic_store(&cntr->seen_errors, errors);
 	bwf_lock_drop(&cntr->lock);
+	if (ret)
+		bwf_port_pass_on(&cntr->port);
 	return ret;
 }
 

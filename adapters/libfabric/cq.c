@@ -253,6 +253,8 @@ int bwf_cq_trywait(struct bwf_cq *cq)
 	else
 		atomic_store(&cq->port.armed, true);
 	bwf_lock_drop(&cq->lock);
+	if (ret)
+		bwf_port_pass_on(&cq->port);
 	return ret;
 }
 

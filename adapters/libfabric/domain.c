@@ -7,6 +7,7 @@
 #include "device.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 int bwf_domain_attach(struct bwf_domain *dom, struct bwf_ep *ep)
 {
@@ -114,6 +115,7 @@ int bwf_domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 	if (!dom)
 		return -FI_ENOMEM;
 	pthread_mutex_init(&dom->walk, NULL);
+	dom->pid = getpid();
 	dom->fid.fid.fclass = FI_CLASS_DOMAIN;
 	dom->fid.fid.context = context;
 	dom->fid.fid.ops = &bwf_domain_fid_ops;

@@ -211,8 +211,11 @@ static int bwf_ep_close(struct fid *fid)
 	if (atomic_load(&ep->aliases))
 		return -FI_EBUSY;
 	/* Its threads and what they talk to are the parent's, and a lock may be held for ever. */
-	if (ep->pid != getpid())
+	if (ep->dom->pid != getpid()) {
+		bwf_names_leave(ep->names);
+		ep->names = NULL;
 		return 0;
+	}
 	deadline_ns = bwf_now_ns() + ep->close_ns;
 	bwf_names_close(ep->names);
 	bwf_ep_flush(ep, deadline_ns);
@@ -328,7 +331,6 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return ret;
 	}
 	ep->close_ns = bwf_ep_close_ns();
-	ep->pid = getpid();
 	ret = bwf_ep_open_name(ep, info->src_addr, info->src_addrlen);
 	if (!ret)
 		ret = bwf_domain_attach(ep->dom, ep);

@@ -278,6 +278,13 @@ void bwf_names_close(struct bwf_names *names)
 		return;
 	eventfd_write(names->stop_fd, 1);
 	pthread_join(names->thread, NULL);
+	bwf_names_leave(names);
+}
+
+void bwf_names_leave(struct bwf_names *names)
+{
+	if (!names)
+		return;
 	close(names->fd);
 	close(names->stop_fd);
 	free(names);

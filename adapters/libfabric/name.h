@@ -26,5 +26,7 @@ int bwf_name_resolve(struct bw_addr *addr);
  * bind() and pthread_create(). */
 int bwf_names_open(struct bwf_names **names, const struct bw_addr *name, struct bw_ep *bw);
 void bwf_names_close(struct bwf_names *names); /* NULL is fine */
+/* In a child of fork(), whose parent goes on answering; likewise. */
+void bwf_names_leave(struct bwf_names *names);
 
 #endif

@@ -138,13 +138,21 @@ void bwf_port_wake(struct bwf_port *port)
 	if (bwf_port_mine == port && atomic_load(&port->sleepers) == 1 &&
 	    !atomic_load(&port->armed))
 		return;
+	atomic_store(&port->armed, false); /* not later: who hears of it may arm it again */
 	bwf_lock_take(&port->fd_lock);
 	if (port->waiting && bwf_port_mine != port)
 		bw_ep_wake(port->waiting);
 	if (port->event_fd >= 0)
 		eventfd_write(port->event_fd, 1);
 	bwf_lock_drop(&port->fd_lock);
-	atomic_store(&port->armed, false);
+}
+
+void bwf_port_pass_on(struct bwf_port *port)
+{
+	bwf_lock_take(&port->fd_lock);
+	if (port->event_fd >= 0)
+		eventfd_write(port->event_fd, 1);
+	bwf_lock_drop(&port->fd_lock);
 }
 
 /* Make the descriptors. Called with `busy`. The endpoints' locks are taken, which who wakes the
@@ -275,10 +283,12 @@ int bwf_port_sleep(struct bwf_port *port, uint32_t wakes, uint64_t deadline_ns)
 	}
 	ret = bwf_port_arm_all(port, &timeout_ns);
 	bwf_lock_drop(&port->busy);
+	if (atomic_load(&port->wakes) != wakes)
+		bwf_port_pass_on(port);
+	else if (!ret)
+		ret = bwf_port_poll(port->epoll_fd, timeout_ns);
 	if (ret == -FI_EAGAIN)
 		return 0;
-	if (!ret && atomic_load(&port->wakes) == wakes)
-		ret = bwf_port_poll(port->epoll_fd, timeout_ns);
 	bwf_port_progress(port);
 	return ret;
 }

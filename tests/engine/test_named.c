@@ -150,6 +150,57 @@ static void impostor__ends_itself_alone_by_any_address(void **state)
 	expect_b_alone(1);
 }
 
+static struct frame *refusal_of_c(uint8_t version, uint32_t hello)
+{
+	const struct bw_peer *p = peer(A, B);
+
+	return refuse_frame(C, A, version,
+			    &(struct bw_refuse){.why = BW_REFUSAL_VERSION,
+						.version_min = 1,
+						.version_max = 1,
+						.echo_type = BW_FRAME_HELLO,
+						.echo_engine = p->engine,
+						.echo_token = p->inc,
+						.echo_conn = p->wire,
+						.echo_hello = hello});
+}
+
+/* It refuses, with what it was told, in the name of either address. */
+static void impostor__refuses_for_itself_alone(void **state)
+{
+	struct frame *f;
+	int from;
+
+	for (from = B; from <= C; from++) {
+		called_by_c();
+		connect_to(A, B);
+		post(A, B, 10, 8);
+		f = refusal_of_c(BW_VERSION, peer(A, B)->wire_token);
+		f->from = from;
+		assert_int_equal(receive(f), -BW_DROP_EARLY);
+		run(10 * BW_MS);
+		expect_b_alone(1);
+		node_kill(A);
+		node_kill(B);
+		node_kill(C);
+		forget_logs();
+	}
+}
+
+/* It says that it knows another version only, as one does that echoes no token: that gives nobody
+ * more or less time. */
+static void impostor__of_another_version_is_no_news(void **state)
+{
+	uint64_t patience;
+
+	called_by_c();
+	connect_to(A, B);
+	patience = peer(A, B)->patience;
+	assert_int_equal(receive(refusal_of_c(1, 0)), -BW_DROP_ECHO);
+	assert_int_equal(peer(A, B)->patience, patience);
+	assert_int_equal(peer(A, B)->denied_as, 0);
+}
+
 /* It answers that it encrypts. */
 static void impostor__encrypts_for_itself_alone(void **state)
 {
@@ -553,6 +604,8 @@ int named_tests(void)
 		TEST(impostor__keeps_no_flow),
 		TEST(impostor__ends_itself_alone),
 		TEST(impostor__ends_itself_alone_by_any_address),
+		TEST(impostor__refuses_for_itself_alone),
+		TEST(impostor__of_another_version_is_no_news),
 		TEST(impostor__encrypts_for_itself_alone),
 		TEST(impostor__takes_what_was_said_to_it),
 		TEST(impostor__that_waits_gets_nothing),

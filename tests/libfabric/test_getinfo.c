@@ -234,22 +234,33 @@ static void name__outlives_a_childs_close(void **state)
 	struct fid_ep *ep;
 	struct fid_av *av;
 	fi_addr_t addr;
-	int status;
+	int ends[2];
 	pid_t child;
+	char done;
 
 	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
 	assert_int_equal(fi_getinfo(NEW, "127.0.0.1", "47313", FI_SOURCE, hints, &server), 0);
 	assert_int_equal(fi_endpoint(pair_domain, server, &ep, NULL), 0);
+	assert_int_equal(pipe(ends), 0);
 	child = fork();
 	if (!child) {
 		alarm(30);
-		_exit(fi_close(&ep->fid) ? 1 : 0);
+		done = fi_close(&ep->fid) ? 'n' : 'y';
+		if (write(ends[1], &done, 1) == 1)
+			pause();
+		_exit(1);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &done, 1), 1);
+	assert_int_equal(done, 'y');
 	assert_int_equal(fi_av_open(pair_domain, &av_attr, &av, NULL), 0);
 	assert_int_equal(fi_av_insertsvc(av, "127.0.0.1", "47313", &addr, 0, NULL), 1);
 	assert_int_equal(fi_close(&ep->fid), 0);
+	assert_int_equal(fi_endpoint(pair_domain, server, &ep, NULL), 0); /* the port is free */
+	assert_int_equal(fi_close(&ep->fid), 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ends[0]);
 	assert_int_equal(fi_close(&av->fid), 0);
 	fi_freeinfo(server);
 	pair_close();
