@@ -22,6 +22,9 @@
 #include "stripe.h"
 
 #define BW_ACK_PACKETS_GAPS 2 /* packets per acknowledgement while something is missing */
+/* Packets by which a frame's acknowledgement may be behind another one's for its count of marks to
+ * be believed: less than half of what 16 bits count. */
+#define BW_ACK_LATE (1U << 14)
 
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
 		 uint32_t packets, uint32_t marks, bool now)
@@ -71,7 +74,12 @@ void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 uint64_t bw_ack_over(const struct bw_peer *p, const struct bw_path *t)
 {
 	return bw_key_over_ack(t->rx.any ? t->rx.got.base - 1 : 0, t->floor,
-			       p->rx_limit / BW_CREDIT_UNIT);
+			       p->rx_told / BW_CREDIT_UNIT);
+}
+
+uint64_t bw_ack_over_data(const struct bw_peer *p, uint64_t pn)
+{
+	return bw_key_over_data(pn, p->rx_told / BW_CREDIT_UNIT);
 }
 
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint8_t type,
@@ -220,8 +228,7 @@ static void bw_ack_rtt(struct bw_engine *e, struct bw_path *t, const struct bw_a
 
 /* What the acknowledged packets mean for the path. */
 static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			    const struct bw_ackblk *b, const struct bw_ack *a,
-			    const struct bw_acked *sum)
+			    uint16_t marks, const struct bw_ack *a, const struct bw_acked *sum)
 {
 	if (sum->packets) {
 		bw_path_answered(e, p, t);
@@ -238,9 +245,18 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 			bw_carry_acked(e, p, t, sum->bytes);
 		bw_loss_detect(e, p, t);
 	}
-	if (bw_cc_marked(&t->cc, b->marks))
-		bw_window_marks(e, t, b->marks, sum->packets);
+	if (bw_cc_marked(&t->cc, marks))
+		bw_window_marks(e, t, marks, sum->packets);
 	bw_loss_floor(e, p, t);
+}
+
+/* Was the frame overtaken, or is it an old one that comes again: did the peer know less when it
+ * left? Its word of pressure and its count of marks, of 16 bits, are those of then. */
+static bool bw_ack_late(const struct bw_peer *p, const struct bw_path *t, const struct bw_ackblk *b,
+			uint64_t hi)
+{
+	return bw_credit_whole(p, b->credit) < p->tx_limit / BW_CREDIT_UNIT ||
+	       hi + BW_ACK_LATE < t->acked_max;
 }
 
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -250,10 +266,11 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	struct bw_acked sum = {0};
 	struct bw_list *at = t->flight.next;
 	uint64_t lo = t->floor, hi = bw_unwrap(t->pn_next, b->ack) + 1;
-	bool news = bw_credit_limit(p, b->credit);
+	bool late = bw_ack_late(p, t, b, hi), news = bw_credit_limit(p, b->credit);
 	uint32_t i;
 
-	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
+	if (!late)
+		p->pressed = b->flags & BW_ACKBLK_PRESSURE;
 	bw_pnset_floor(&t->rx.got, bw_unwrap(t->rx.got.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
 		bw_ack_spurious(e, p, t, lo, hi);
@@ -266,7 +283,7 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			bw_ack_spurious(e, p, t, lo, hi);
 			bw_ack_span(e, p, t, &at, lo, hi, &sum);
 		}
-		bw_ack_progress(e, p, t, b, a, &sum);
+		bw_ack_progress(e, p, t, late ? t->cc.mark.seen : b->marks, a, &sum);
 		if (a && a->ranges == BW_ACK_RANGES_MAX)
 			bw_loss_settle(e, p, t);
 		news |= sum.packets != 0;

@@ -22,8 +22,10 @@ bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t);
  * length. */
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint8_t type,
 		      void *head);
-/* `over` of its tag, as in bw_key_tag(). */
+/* `over` of its tag, as in bw_key_tag(); what it says of credit is what the peer was told last. */
 uint64_t bw_ack_over(const struct bw_peer *p, const struct bw_path *t);
+/* The same of DATA whose packet has this number. */
+uint64_t bw_ack_over_data(const struct bw_peer *p, uint64_t pn);
 /* Both fixed bodies of an acknowledgement, without ranges. */
 void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b,
 		  struct bw_ack *a);

@@ -18,10 +18,10 @@ bool bw_key_hello_genuine(struct bw_engine *e, const struct bw_hdr *h);
  * overwritten, by `over`: the halves of numbers that the frame leaves out. */
 uint64_t bw_key_tag(struct bw_engine *e, const uint8_t key[16], struct bw_hdr *head,
 		    uint32_t head_len, uint64_t over);
-/* `over` of DATA with this packet number. */
-static inline uint64_t bw_key_over_data(uint64_t pn)
+/* `over` of DATA with this packet number, that states a limit of `credit` units. */
+static inline uint64_t bw_key_over_data(uint64_t pn, uint64_t credit)
 {
-	return pn >> 32 << 32;
+	return pn >> 32 << 32 | credit >> 32;
 }
 
 /* `over` of what acknowledges all packets up to `ack`, wants nothing before `floor`, and states a

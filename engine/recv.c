@@ -106,7 +106,7 @@ static uint64_t bw_recv_over(struct bw_peer *p, const struct bw_hdr *h)
 		ack = b->flags & BW_ACKBLK_NO_ACK ? 0 : bw_unwrap(t->pn_next, b->ack);
 		floor = bw_unwrap(t->rx.got.base, b->floor);
 	}
-	return bw_key_over_ack(ack, floor, bw_unwrap(p->tx_limit / BW_CREDIT_UNIT, b->credit));
+	return bw_key_over_ack(ack, floor, bw_credit_whole(p, b->credit));
 }
 
 int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
@@ -472,6 +472,16 @@ static int bw_recv_parts(struct bw_engine *e, struct bw_peer *p, const struct bw
 	return worst;
 }
 
+/* What the tag of a peer's DATA covers beside it. */
+static uint64_t bw_recv_over_data(const struct bw_peer *p, const struct bw_rx_frame *f, uint64_t pn)
+{
+	const struct bw_ackblk *b = (const void *)((const struct bw_hdr *)f->head + 1);
+
+	if (f->head_len < BW_DATA_HEAD)
+		return 0; /* it is too short anyway */
+	return bw_key_over_data(pn, bw_credit_whole(p, b->credit));
+}
+
 /* The same of a sealed frame. The tag of what is shown comes first: whoever has not the key, or
  * sends a packet again, makes nobody open it. The latter is dropped by bw_recv_data(). */
 static int bw_recv_unseal(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
@@ -485,7 +495,7 @@ static int bw_recv_unseal(struct bw_engine *e, const struct bw_rx_frame *f, cons
 
 	if (h->len < sizeof(struct bw_ackblk) + BW_SEAL_TAG || f->head_len < BW_DATA_HEAD)
 		return -BW_DROP_SHORT;
-	bw_covered_begin(&c, e, f, p->keys->rx.tag, bw_key_over_data(pn));
+	bw_covered_begin(&c, e, f, p->keys->rx.tag, bw_recv_over_data(p, f, pn));
 	bw_covered_add(&c, h + 1, sizeof(struct bw_ackblk));
 	if (!bw_covered_right(&c, h))
 		return -BW_DROP_HEADER;
@@ -517,7 +527,7 @@ static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
 		return -BW_DROP_EARLY;
 	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
 	return p->trailer ? bw_recv_unseal(e, f, h, p, t, pn)
-			  : bw_recv_verify(e, f, h, p->keys->rx.tag, bw_key_over_data(pn));
+			  : bw_recv_verify(e, f, h, p->keys->rx.tag, bw_recv_over_data(p, f, pn));
 }
 
 /* A packet that is of no use: its sender may not know that it came. */

@@ -230,7 +230,7 @@ bool bw_row_next(struct bw_engine *e, struct bw_tx_frame *f)
 	s->h.flags = (len == c.left && c.urgent) || w.path->inflight >= w.path->cc.cwnd
 			     ? BW_HDR_ACK_NOW
 			     : 0;
-	bw_head_seal(e, bw_peer_tag_key(w.peer), bw_key_over_data(r->pn), f->head, f->head_len,
-		     f->len);
+	bw_head_seal(e, bw_peer_tag_key(w.peer), bw_ack_over_data(w.peer, r->pn), f->head,
+		     f->head_len, f->len);
 	return true;
 }

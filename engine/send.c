@@ -463,7 +463,7 @@ static BW_WITHIN void bw_builder_seal(struct bw_builder *b, uint64_t pn)
 		b->f->seal.key = b->p->keys->tx.seal;
 		b->f->seal.pn = pn;
 	}
-	bw_head_seal(b->e, key, bw_key_over_data(pn), b->f->head, covered, b->len);
+	bw_head_seal(b->e, key, bw_ack_over_data(b->p, pn), b->f->head, covered, b->len);
 }
 
 /* The packet leaves. */

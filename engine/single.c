@@ -7,7 +7,6 @@
  */
 #include "ack.h"
 #include "contact.h"
-#include "credit.h"
 #include "duplex.h"
 #include "event.h"
 #include "path.h"

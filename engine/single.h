@@ -4,6 +4,7 @@
 #ifndef BW_SINGLE_H
 #define BW_SINGLE_H
 
+#include "credit.h"
 #include "keys.h"
 #include "peer.h"
 #include "reliable.h"
@@ -47,11 +48,13 @@ static inline bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *
 				     uint32_t head)
 {
 	struct bw_single copy;
+	uint64_t over;
 
 	if (p->trailer) /* it is to be opened first, and comes again */
 		return false;
 	memcpy(&copy, s, head);
-	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, bw_key_over_data(t->rx.got.base)) ==
+	over = bw_key_over_data(t->rx.got.base, bw_credit_whole(p, s->b.credit));
+	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, over) ==
 	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
 }
 

@@ -43,11 +43,52 @@ noinline void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff 
 			     netdev_name(iface->dev), eth_hdr(skb)->h_source, reason);
 }
 
-bool bwk_is_news(atomic64_t *last, const struct sockaddr_beowire *peer)
+bool bwk_is_news(struct bwk_news *news, const struct sockaddr_beowire *peer)
 {
-	s64 address = ether_addr_to_u64(peer->sbw_mac), told = atomic64_read(last);
+	s64 address = ether_addr_to_u64(peer->sbw_mac), oldest;
+	unsigned int next = READ_ONCE(news->next), i;
+	atomic64_t *at = &news->of[next % BWK_NEWS];
 
-	return told != address && net_ratelimit() && atomic64_cmpxchg(last, told, address) == told;
+	for (i = 0; i < BWK_NEWS; i++)
+		if (atomic64_read(&news->of[i]) == address)
+			return false;
+	oldest = atomic64_read(at);
+	if (!net_ratelimit() || atomic64_cmpxchg(at, oldest, address) != oldest)
+		return false;
+	WRITE_ONCE(news->next, next + 1);
+	return true;
+}
+
+void bwk_news_forget(struct bwk_news *news)
+{
+	int i;
+
+	for (i = 0; i < BWK_NEWS; i++)
+		atomic64_set(&news->of[i], 0);
+}
+
+/* This node, as people know it: by its identity and the name of its first interface's host, which
+ * may be any bytes. */
+struct bwk_self {
+	char text[16 + sizeof(" of ") + 4 * BW_NAME_MAX];
+};
+
+static const char *bwk_self(const struct bwk_node *node, struct bwk_self *self)
+{
+	const char *name = "";
+	int i;
+
+	rcu_read_lock();
+	for (i = 0; i < BWK_IFACES && !name[0]; i++) {
+		const struct bwk_iface *iface = rcu_dereference(node->iface[i]);
+
+		if (iface)
+			name = iface->name;
+	}
+	scnprintf(self->text, sizeof(self->text), "%016llx%s%*pE", node->id, name[0] ? " of " : "",
+		  (int)strlen(name), name);
+	rcu_read_unlock();
+	return self->text;
 }
 
 /* One line of what people have to know of a peer. Its name may be any bytes. */
@@ -68,47 +109,54 @@ static __printf(2, 3) void bwk_say_of(const struct bwk_peer *peer, const char *f
 void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,
 		      const struct bw_event *down)
 {
+	struct bwk_self self;
+
 	if (bwk_is_news(&node->other_version, &peer->addr))
 		bwk_say_of(peer,
-			   "speaks versions %u to %u of the wire protocol, this node %016llx "
+			   "speaks versions %u to %u of the wire protocol, this node %s "
 			   "speaks %u, so they do not talk to each other; fix: install the same "
 			   "Beowire on both",
-			   down->version_min, down->version_max, node->id, BW_VERSION);
+			   down->version_min, down->version_max, bwk_self(node, &self), BW_VERSION);
 }
 
 void bwk_tell_key(struct bwk_node *node, const struct bwk_peer *peer)
 {
+	struct bwk_self self;
+
 	if (bwk_is_news(&node->set.key.differs, &peer->addr))
 		bwk_say_of(peer,
-			   "and this node %016llx have different keys, so they do not talk to each "
+			   "and this node %s have different keys, so they do not talk to each "
 			   "other; fix: the same key in net.beowire.key of both, or none on "
 			   "either",
-			   node->id);
+			   bwk_self(node, &self));
 }
 
 void bwk_tell_encrypts(struct bwk_node *node, const struct bwk_peer *peer)
 {
+	struct bwk_self self;
+
 	if (bwk_is_news(&node->set.key.open, &peer->addr))
 		bwk_say_of(peer,
-			   "or this node %016llx encrypts, the other does not, so they do not talk "
+			   "or this node %s encrypts, the other does not, so they do not talk "
 			   "to each other; fix: net.beowire.encrypt = 1 on both, or 0 on both",
-			   node->id);
+			   bwk_self(node, &self));
 }
 
 void bwk_tell_still(struct bwk_node *node, const struct bwk_peer *peer, u64 now, u64 late_ns)
 {
 	s64 told = atomic64_read(&node->still);
+	struct bwk_self self;
 
 	if ((s64)now - told < BWK_STILL_NS || !net_ratelimit() ||
 	    atomic64_cmpxchg(&node->still, told, (s64)now) != told)
 		return;
 	if (peer)
 		bwk_say_of(peer,
-			   "was waited for while this node %016llx stood still, or its clock "
+			   "was waited for while this node %s stood still, or its clock "
 			   "jumped, by %llu ms at least; no peer is given up for that",
-			   node->id, div_u64(late_ns, NSEC_PER_MSEC));
+			   bwk_self(node, &self), div_u64(late_ns, NSEC_PER_MSEC));
 	else
-		pr_info("beowire: this node %016llx stood still, or its clock jumped, by %llu ms "
+		pr_info("beowire: this node %s stood still, or its clock jumped, by %llu ms "
 			"at least; no peer is given up for that\n",
-			node->id, div_u64(late_ns, NSEC_PER_MSEC));
+			bwk_self(node, &self), div_u64(late_ns, NSEC_PER_MSEC));
 }

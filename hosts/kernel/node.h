@@ -89,8 +89,8 @@ struct bwk_node {
 	struct mutex telling;	 /* one at a time tells all of `socks`, in pieces */
 	struct hlist_node told;	 /* its place in them between two pieces */
 	struct ratelimit_state refusals;
-	atomic64_t other_version; /* bwk_is_news() */
-	atomic64_t still;	  /* when bwk_tell_still() told last, ns (monotonic); 0: never */
+	struct bwk_news other_version;
+	atomic64_t still; /* when bwk_tell_still() told last, ns (monotonic); 0: never */
 	DECLARE_HASHTABLE(server_ports, BWK_SERVER_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	       /* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
@@ -113,9 +113,11 @@ void bwk_node_exit(void);
 int bwk_bad_call(const struct bwk_node *node, enum bwk_bad kind, int error);
 /* The same of a frame, which is counted by its reason already. */
 void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff *skb, int reason);
-/* Is the log to be told something of this peer? Not if it was told the same of the same address
- * last, which `last` is (0: of none), and not more often than of what is malformed. */
-bool bwk_is_news(atomic64_t *last, const struct sockaddr_beowire *peer);
+/* Is the log to be told something of this peer? Not if it was told the same of the same address as
+ * one of the last, and not more often than of what is malformed. */
+bool bwk_is_news(struct bwk_news *news, const struct sockaddr_beowire *peer);
+/* What is so from now on is told anew. */
+void bwk_news_forget(struct bwk_news *news);
 /* These tell the log of a peer of this node, which has its name, address and identity, what is so
  * and how it is fixed: that it speaks no version that this node does; */
 void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,

@@ -21,8 +21,8 @@ void bwk_key_init(struct bwk_key *key)
 {
 	spin_lock_init(&key->lock);
 	key->set = false;
-	atomic64_set(&key->differs, 0);
-	atomic64_set(&key->open, 0);
+	bwk_news_forget(&key->differs);
+	bwk_news_forget(&key->open);
 }
 
 bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
@@ -63,7 +63,7 @@ static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])
 	WRITE_ONCE(key->set, true);
 	memcpy(key->bytes, bytes, BWK_KEY_BYTES);
 	memcpy(key->refusal, refusal, sizeof(refusal));
-	atomic64_set(&key->differs, 0);
+	bwk_news_forget(&key->differs);
 	spin_unlock_bh(&key->lock);
 	memzero_explicit(refusal, sizeof(refusal));
 }
@@ -74,7 +74,7 @@ void bwk_key_wipe(struct bwk_key *key)
 	WRITE_ONCE(key->set, false);
 	memzero_explicit(key->bytes, BWK_KEY_BYTES);
 	memzero_explicit(key->refusal, BWK_REFUSAL_KEY);
-	atomic64_set(&key->differs, 0);
+	bwk_news_forget(&key->differs);
 	spin_unlock_bh(&key->lock);
 }
 
@@ -157,6 +157,6 @@ int bwk_encrypt_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *l
 	if (write && !ns_capable(node->net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	if (write)
-		atomic64_set(&node->set.key.open, 0); /* what is so from now on is told anew */
+		bwk_news_forget(&node->set.key.open);
 	return proc_dointvec_minmax(table, write, buffer, len, at);
 }

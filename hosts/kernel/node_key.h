@@ -12,13 +12,20 @@
 
 #define BWK_REFUSAL_KEY 16
 
+#define BWK_NEWS 8 /* addresses */
+
+/* Of which peers the log was told something last (complaint.c). Without a lock. */
+struct bwk_news {
+	atomic64_t of[BWK_NEWS]; /* Ethernet addresses; 0: none */
+	unsigned int next;	 /* the oldest one's place is this, modulo BWK_NEWS */
+};
+
 struct bwk_key {
 	spinlock_t lock; /* of key and refusal */
 	bool set;
 	u8 bytes[BWK_KEY_BYTES];
-	u8 refusal[BWK_REFUSAL_KEY]; /* made of it, for refusals that no port says */
-	/* bwk_is_news(), without the lock: of who has another key, and of who encrypts otherwise */
-	atomic64_t differs, open;
+	u8 refusal[BWK_REFUSAL_KEY];   /* made of it, for refusals that no port says */
+	struct bwk_news differs, open; /* of who has another key, and of who encrypts otherwise */
 };
 
 void bwk_key_init(struct bwk_key *key);

@@ -511,6 +511,31 @@ static void pressure__is_told_at_once(void **state)
 	assert_false(bw_reliable_pressed(engine(A), world.node[A].peer[B]));
 }
 
+/* Whoever sends an old acknowledgement again does not bring back what it said of then. */
+static void pressure__of_an_old_frame_is_no_news(void **state)
+{
+	struct frame *f;
+	uint64_t limit;
+	unsigned int i;
+
+	meet(A, B);
+	send_packets(1);
+	run(BW_MS);
+	pressure(B, true);
+	flush(B);
+	f = frame_copy(world.wire[0]);
+	settle();
+	limit = peer(A, B)->tx_limit;
+	pressure(B, false);
+	for (i = 0; i < 60; i++)
+		post(A, B, i, 1100);
+	run(BW_S);
+	assert_true(peer(A, B)->tx_limit > limit);
+	assert_false(bw_reliable_pressed(engine(A), world.node[A].peer[B]));
+	receive(f);
+	assert_false(bw_reliable_pressed(engine(A), world.node[A].peer[B]));
+}
+
 static void pressure__told_before_anything_was_received(void **state)
 {
 	node_open(A);
@@ -552,6 +577,7 @@ int ack_tests(void)
 		TEST(rtt__repeated_hello_gives_no_sample),
 		TEST(idle__nobody_speaks),
 		TEST(pressure__is_told_at_once),
+		TEST(pressure__of_an_old_frame_is_no_news),
 		TEST(pressure__told_before_anything_was_received),
 	};
 

@@ -398,6 +398,34 @@ static void marks__of_an_old_frame_are_no_news(void **state)
 	assert_true(sender()->cc.cwnd >= cwnd - cwnd / 16);
 }
 
+/* Of 2^15 marks ago, it would seem to count as many new ones. */
+static void marks__of_a_very_old_frame_are_no_news(void **state)
+{
+	uint64_t later = 1ull << 17;
+	struct bw_path *t;
+	struct frame *f;
+
+	big_credit();
+	t = sender();
+	send_packets(1, 1);
+	while (world.wire_n)
+		deliver(0);
+	world.now = deadline();
+	flush(B);
+	f = frame_copy(world.wire[0]);
+	settle();
+	t->pn_next += later;
+	t->floor = t->pn_next;
+	t->acked_max += later;
+	path(B, A, 0)->rx.got.base += later;
+	path(B, A, 0)->rx.max += later;
+	t->cc.mark.seen = 40000;
+	path(B, A, 0)->rx.marks = 40000;
+	receive(f);
+	assert_int_equal(t->cc.mark.seen, 40000);
+	assert_int_equal(t->cc.mark.marked, 0);
+}
+
 static void marks__count_wraps(void **state)
 {
 	big_credit();
@@ -435,6 +463,7 @@ int congestion_tests(void)
 		TEST(marks__are_counted_and_told),
 		TEST(marks__shrink_the_window_by_their_smoothed_share),
 		TEST(marks__of_an_old_frame_are_no_news),
+		TEST(marks__of_a_very_old_frame_are_no_news),
 		TEST(marks__count_wraps),
 	};
 

@@ -564,26 +564,94 @@ static void replay__of_an_acknowledgement_forgets_no_gap(void **state)
 	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
 }
 
-/* So does its limit. */
-static void replay__of_an_acknowledgement_gives_no_credit(void **state)
+/* A has sent B so many units of credit more, and was given as many. */
+static void take_credit(uint64_t units)
 {
-	const uint64_t more = ((1ull << 31) + 10) * BW_CREDIT_UNIT;
-	struct frame *f = acknowledgement(B);
+	const uint64_t more = units * BW_CREDIT_UNIT;
 	struct bw_peer *a = peer(A, B), *b = peer(B, A);
-	uint64_t limit;
 
 	a->tx_used += more;
-	limit = a->tx_limit += more;
+	a->tx_limit += more;
 	b->rx_limit += more;
 	b->rx_told += more;
 	b->rx_used += more;
 	b->rx_taken += more;
+}
+
+/* So does its limit. */
+static void replay__of_an_acknowledgement_gives_no_credit(void **state)
+{
+	struct frame *f = acknowledgement(B);
+	struct bw_peer *a = peer(A, B);
+	uint64_t limit;
+
+	take_credit((1ull << 31) + 10);
+	limit = a->tx_limit;
 	assert_int_equal(receive(f), -BW_DROP_HEADER);
 	assert_int_equal(a->tx_limit, limit);
 	post(A, B, 5, 8);
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
 	assert_int_equal(events_with("A SENT 5"), 1);
+}
+
+/* Nor does a frame with so many messages that somebody kept back, while so much went by another
+ * path. They come when they are sent again. */
+static void keep_back(unsigned int messages)
+{
+	struct frame *f;
+	uint64_t limit;
+	unsigned int i;
+
+	meet_keyed();
+	for (i = 0; i < messages; i++)
+		post(B, A, 3 + i, 8);
+	flush(B);
+	f = take(0);
+	assert_int_equal(world.wire_n, 0);
+	take_credit((1ull << 31) + 10);
+	limit = peer(A, B)->tx_limit;
+	forget_logs();
+	assert_int_equal(receive(f), -BW_DROP_HEADER);
+	assert_int_equal(peer(A, B)->tx_limit, limit);
+	run(BW_S);
+	assert_int_equal(events_with("A MESSAGE"), messages);
+	assert_int_equal(events_with("B SENT"), messages);
+	post(A, B, 5, 8);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
+}
+
+static void replay__of_data_kept_back_gives_no_credit(void **state)
+{
+	keep_back(1);
+}
+
+static void replay__of_several_messages_kept_back_gives_no_credit(void **state)
+{
+	keep_back(2);
+}
+
+/* Credit whose upper half has changed is stated and believed, by data and by acknowledgements. */
+static void credit__passes_2_to_the_32_units(void **state)
+{
+	uint64_t limit;
+
+	meet_keyed();
+	take_credit((1ull << 32) - peer(A, B)->tx_limit / BW_CREDIT_UNIT - 1);
+	limit = peer(A, B)->tx_limit;
+	assert_int_equal(limit / BW_CREDIT_UNIT, UINT32_MAX);
+	peer(B, A)->rx_limit += BW_CREDIT_UNIT;
+	post(B, A, 3, 8);
+	flush(B);
+	deliver(0);
+	assert_int_equal(events_with("A MESSAGE 3 len 8"), 1);
+	assert_int_equal(peer(A, B)->tx_limit, limit + BW_CREDIT_UNIT);
+	peer(B, A)->rx_limit += BW_CREDIT_UNIT;
+	post(A, B, 4, 8);
+	run(BW_S);
+	assert_int_equal(events_with("A SENT 4"), 1);
+	assert_int_equal(peer(A, B)->tx_limit, limit + 2 * BW_CREDIT_UNIT);
 }
 
 /* An engine that knows nothing of us any more says so when asked afresh; one that was restarted
@@ -755,6 +823,9 @@ int key_tests(void)
 		TEST(replay__of_an_acknowledgement_settles_nothing),
 		TEST(replay__of_an_acknowledgement_forgets_no_gap),
 		TEST(replay__of_an_acknowledgement_gives_no_credit),
+		TEST(replay__of_data_kept_back_gives_no_credit),
+		TEST(replay__of_several_messages_kept_back_gives_no_credit),
+		TEST(credit__passes_2_to_the_32_units),
 		TEST(restart__is_noticed),
 		TEST(forgotten__is_noticed),
 		TEST(killed__is_believed_of_its_host_after_a_while),

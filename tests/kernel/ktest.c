@@ -507,10 +507,11 @@ int kt_logged(const char *one, const char *other)
 
 int kt_logged_of(const struct kt_pair *pair, const char *what)
 {
-	char words[100], other[32];
+	char words[200], other[32], host[64 + 1];
 
-	snprintf(words, sizeof(words), "this node %016" PRIx64 " %s", (uint64_t)pair->at_a.sbw_node,
-		 what);
+	assert_int_equal(gethostname(host, sizeof(host)), 0);
+	snprintf(words, sizeof(words), "this node %016" PRIx64 " of %s %s",
+		 (uint64_t)pair->at_a.sbw_node, host, what);
 	snprintf(other, sizeof(other), "node %016" PRIx64 " at", (uint64_t)pair->at_b.sbw_node);
 	return kt_logged(words, other);
 }

@@ -276,6 +276,42 @@ static void test_other_keys_are_rejected(void **state)
 	keys("none", "none");
 }
 
+static void as_they_are(struct kt_frame *f, long wanted)
+{
+}
+
+/* Whose turn it is again and again. */
+static void test_each_with_another_key_is_told_once(void **state)
+{
+	struct sockaddr_beowire at[2];
+	struct kt_relay r;
+	struct kt_pair p;
+	int before;
+
+	keys(DIGITS, OTHER);
+	kt_log_every_line(true);
+	kt_relay_begin(&r, as_they_are);
+	r.as_it_is = true;
+	p = kt_pair(SOCK_RDM);
+	at[0] = p.at_b;
+	at[1] = kt_relayed(&p.at_b);
+	before = kt_logged_of(&p, "have different keys");
+	for (int i = 0; i < 6; i++) {
+		int fd = kt_open("a", SOCK_RDM);
+
+		assert_int_equal(kt_connect(fd, &at[i % 2]), 0);
+		assert_int_equal(send(fd, "x", 1, MSG_DONTWAIT), 1);
+		kt_until(kt_events(fd, POLLERR) & POLLERR);
+		assert_int_equal(kt_error(fd), EKEYREJECTED);
+		close(fd);
+	}
+	assert_int_equal(kt_logged_of(&p, "have different keys"), before + 2);
+	kt_close(&p);
+	kt_relay_end(&r);
+	kt_log_every_line(false);
+	keys("none", "none");
+}
+
 static void test_a_key_is_of_ports_opened_afterwards(void **state)
 {
 	struct kt_pair old = kt_couple(SOCK_RDM), p;
@@ -465,6 +501,7 @@ int main(void)
 		kt_test(test_a_new_namespace_has_none),
 		kt_test(test_nodes_with_the_same_key_talk),
 		kt_test(test_other_keys_are_rejected),
+		kt_test(test_each_with_another_key_is_told_once),
 		kt_test(test_a_key_is_of_ports_opened_afterwards),
 		kt_test(test_made_up_frames_have_no_effect),
 		kt_test(test_nothing_is_said_without_the_key),

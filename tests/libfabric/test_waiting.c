@@ -284,10 +284,13 @@ static void counter__an_error_forbids_to_sleep(void **state)
 	assert_int_equal(fi_close(fid), 0);
 }
 
-#define TWICE	3000  /* rounds of two entries for two threads */
-#define LONG_MS 60000 /* what nobody sleeps whom an entry wakes */
+#define TWICE	 3000  /* rounds of two entries for two threads, */
+#define TWICE_MS 15000 /* or so long, */
+#define TWICE_AT 300   /* but so many */
+#define LONG_MS	 60000 /* what nobody sleeps whom an entry wakes */
 
 static pthread_barrier_t begin, ended;
+static bool last; /* this round is; set before `ended` */
 
 /* Takes one entry in each round, asleep until it comes. */
 static void *take_one(void *arg)
@@ -295,7 +298,7 @@ static void *take_one(void *arg)
 	struct fi_cq_tagged_entry e;
 	struct fi_cq_err_entry err = {0};
 
-	for (int i = 0; i < TWICE; i++) {
+	for (int i = 0; !last; i++) {
 		uint64_t since;
 
 		pthread_barrier_wait(&begin);
@@ -313,9 +316,11 @@ static void *take_one(void *arg)
 /* Two threads sleep on the queue of two endpoints, and two entries come: each gets one. */
 static void sread__wakes_as_many_as_there_are_entries(void **state)
 {
+	uint64_t since = now_ms();
 	struct fid_ep *second;
 	pthread_t thread[2];
 
+	last = false;
 	assert_int_equal(fi_endpoint(pair_domain, pair_info, &second, NULL), 0);
 	assert_int_equal(fi_ep_bind(second, &a.av->fid, 0), 0);
 	assert_int_equal(fi_ep_bind(second, &a.rx->fid, FI_TRANSMIT | FI_RECV), 0);
@@ -324,13 +329,14 @@ static void sread__wakes_as_many_as_there_are_entries(void **state)
 	pthread_barrier_init(&ended, NULL, 3);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, take_one, i ? &begin : NULL), 0);
-	for (int i = 0; i < TWICE; i++) {
+	for (int i = 0; !last; i++) {
 		pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, &thread[0]));
 		pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, &thread[1]));
 		pthread_barrier_wait(&begin);
 		usleep((useconds_t)(i % 150));
 		fi_cancel(&a.ep->fid, &thread[0]);
 		fi_cancel(&a.ep->fid, &thread[1]);
+		last = i + 1 == TWICE || (i >= TWICE_AT && now_ms() - since > TWICE_MS);
 		pthread_barrier_wait(&ended);
 	}
 	for (int i = 0; i < 2; i++)

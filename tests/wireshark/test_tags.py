@@ -82,10 +82,10 @@ class Side:
         frame.set("hdr.hcrc", int.from_bytes(tag[:4], "little"))
         return bytes(frame.set("hdr.token", int.from_bytes(tag[4:], "little")).data)
 
-    def data(self, other: "Side", pn: int) -> bytes:
-        frame = self.frame(other, "DATA", pn=pn % 2**32).add("ackblk", ack=1)
-        frame.part("MESSAGE", b"payload", total=7)
-        return self.tagged(other, frame, pn >> 32)
+    def data(self, other: "Side", pn: int, credit: int = 0) -> bytes:
+        frame = self.frame(other, "DATA", pn=pn % 2**32)
+        frame.add("ackblk", ack=1, credit=credit % 2**32).part("MESSAGE", b"payload", total=7)
+        return self.tagged(other, frame, pn >> 32, credit >> 32)
 
     def sealed(self, other: "Side", pn: int) -> bytes:
         """The same as data(), sealed."""
@@ -189,6 +189,14 @@ def test_what_is_acknowledged_beyond_32_bits(tmp_path: Path, key: tuple[str, str
     assert tags(shown(tmp_path, [*MET, *frames, last, A.bye(B)], *key)) == ["1"] * 6
     # An old one.
     assert tags(shown(tmp_path, [*MET, *frames, frames[1]], *key)) == ["1"] * 4 + ["0"]
+
+
+def test_credit_of_data_beyond_32_bits(tmp_path: Path, key: tuple[str, str]) -> None:
+    rows = [(1, 5), (2, 2**32 - 1), (3, 2**32), (2**32, 2**32), (2**32 + 1, 2**33)]
+    frames = [A.data(B, *row) for row in rows]
+    assert tags(shown(tmp_path, [*MET, *frames], *key)) == ["1"] * 5
+    late = A.data(B, 2**32 + 2, 5)  # kept back meanwhile
+    assert tags(shown(tmp_path, [*MET, *frames, late], *key)) == ["1"] * 5 + ["0"]
 
 
 def test_a_handle_that_comes_again(tmp_path: Path, key: tuple[str, str]) -> None:

@@ -411,7 +411,7 @@ function Frame:tag_status()
 		conn = self:head("conn", 4),
 		src_engine = self:head("src_engine", 2),
 		path = self:head("path", 1),
-		halves = self.type == DATA and 1 or self.stated > hdr.size and 3 or 0,
+		halves = self.type == DATA and 2 or self.stated > hdr.size and 3 or 0,
 		covered = self:covered_bytes(),
 		tag = self:head("hcrc", 4) .. self:head("token", 4),
 	})

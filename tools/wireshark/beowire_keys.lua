@@ -162,13 +162,13 @@ local function high_bytes(n)
 end
 
 -- What stands for `token` and `hcrc` under a tag, by the upper halves of the numbers in the frame: of
--- the packet's, or of what is acknowledged, of the floor and of the credit.
+-- the packet's and of the credit, or of what is acknowledged, of the floor and of the credit.
 local OVER = {
 	[0] = function()
 		return NONE, NONE
 	end,
-	[1] = function(high)
-		return high_bytes(high[1]), NONE
+	[2] = function(high)
+		return high_bytes(high[1]), high_bytes(high[2])
 	end,
 	[3] = function(high)
 		return high_bytes(high[3]), high_bytes(high[2]):sub(1, 2) .. high_bytes(high[1]):sub(1, 2)

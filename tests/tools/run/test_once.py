@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Remarks of Beowire's are told once per job; all other text passes untouched and at once."""
 
+import re
 import tempfile
 
 import pytest
@@ -67,6 +68,53 @@ def test_a_loss_that_was_told_is_no_news_behind_what_another_process_has_begun()
     assert once.feed(LOSS[30:] + b"rank 2: " + LOSS + b"MPI") == b"\nrank 2: \nMPI"
     assert once.feed(b" beowire: x") == b" "
     assert once.end() == b"beowire: x"
+
+
+KEY = (
+    "beowire: error: {} and {} do not have the same cluster key, so they do not talk to each other"
+)
+OPEN = "beowire: error: {} encrypts, and {} does not, so they do not talk to each other; fix: set"
+VERSION = (
+    "beowire: error: {} speaks versions 2 to 2 of the wire protocol and {} versions 3 to 4, so "
+    "they do not talk to each other; fix: install the same Beowire on both"
+)
+STILL = (
+    "beowire: {}: warning: this process stood still, or the clock jumped, by 1234 ms at least "
+    "while it waited for {}; no peer is given up for that"
+)
+
+
+@pytest.mark.parametrize("words", [KEY, OPEN, VERSION, STILL])
+def test_a_fault_that_several_nodes_see_is_told_once(words: str) -> None:
+    """Each in words of its own, as it names itself."""
+    lines = [words.format(*pair) for pair in (("a", "d"), ("b", "d"), ("a", "d"), ("c", "a peer"))]
+    once = Once()
+    passed = once.feed("".join(f"{line}\n" for line in lines).encode()) + once.end()
+    first, rest = passed.decode().splitlines()
+    assert first == lines[0]
+    assert re.fullmatch(r"beowire: the same \([a-z ,]+\) of b and d, c and a peer", rest)
+
+
+def test_faults_of_different_kinds_are_told() -> None:
+    lines = [words.format("a", "b") for words in (KEY, OPEN, VERSION, STILL)]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    once = Once()
+    assert once.feed(text + text) + once.end() == text
+
+
+def test_of_many_nodes_some_are_named() -> None:
+    once = Once()
+    for node in range(100):
+        once.feed(f"{KEY.format(f'n{node}', 'd')}\n".encode())
+    rest = once.end()
+    assert rest.count(b" and d") == 16
+    assert rest.endswith(b"n16 and d, and 83 more\n")
+
+
+def test_what_is_told_at_the_end_begins_a_line() -> None:
+    once = Once()
+    once.feed(f"{KEY.format('a', 'd')}\n{KEY.format('b', 'd')}\n50 %".encode())
+    assert once.end() == b"\nbeowire: the same (other keys) of b and d\n"
 
 
 def test_what_is_written_to_the_descriptor_arrives() -> None:

@@ -16,6 +16,7 @@ from typing import IO
 
 from beowire import signals
 from beowire.run.endings import tells_of_a_loss
+from beowire.run.likewise import Likewise
 
 _OURS = b"beowire: "
 _LONGEST = 4096  # bytes of a line that is looked at
@@ -23,7 +24,8 @@ _PATIENCE_S = 10.0
 
 
 class Once:
-    """Text that passes, in pieces of any size, but for remarks of Beowire's that passed before.
+    """Text that passes, in pieces of any size, but for remarks of Beowire's that passed before, and
+    those of a fault that another node told: which nodes they are of is told at the end.
 
     Other text is handed on at once, byte for byte; a line that begins as Beowire's do is held back
     until its end is known, and so is what begins so within a line, behind what another process has
@@ -32,6 +34,7 @@ class Once:
 
     def __init__(self) -> None:
         self._told: set[bytes] = set()
+        self._likewise = Likewise()
         self._held = b""
         self._inside = False  # in the middle of a line of somebody else's,
         self._begun = b""  # of which this has passed, the last bytes of a long one
@@ -59,7 +62,7 @@ class Once:
                     self._begun = b""
             elif newline:
                 self.lost = self.lost or tells_of_a_loss(line)
-                if line not in self._told:
+                if line not in self._told and not self._likewise.is_known(line):
                     passed.append(line + newline)
                     self._told.add(line)
             elif len(line) > _LONGEST:
@@ -82,7 +85,8 @@ class Once:
     def end(self) -> bytes:
         """What was held back when no more comes."""
         held, self._held = self._held, b""
-        return held
+        rest = self._likewise.rest()
+        return held + b"\n" * bool(rest and (held or self._inside)) + rest
 
     @staticmethod
     def _may_be_ours(line: bytes) -> bool:
