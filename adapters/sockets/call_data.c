@@ -145,10 +145,22 @@ BWS_CALL ssize_t sendto(int fd, const void *from, size_t n, int flags, const str
 {
 	struct bws_conn *c = bws_table_conn(fd);
 
+	ssize_t sent;
+
 	/* The kernel ignores the name, too. */
-	return c && !(flags & MSG_FASTOPEN) ? bws_call_send(c, fd, from, n, flags)
-					    : (c ? bws_conn_put(c) : (void)0,
-					       bws_r()->sendto(fd, from, n, flags, name, len));
+	if (c && !(flags & MSG_FASTOPEN))
+		return bws_call_send(c, fd, from, n, flags);
+	if (c && !bws_tx_enter(c)) { /* it is connected long since */
+		bws_conn_put(c);
+		errno = EISCONN;
+		return -1;
+	}
+	sent = bws_r()->sendto(fd, from, n, flags, name, len);
+	if (c) {
+		bws_tx_leave(c, sent);
+		bws_conn_put(c);
+	}
+	return sent;
 }
 
 BWS_CALL ssize_t sendmsg(int fd, const struct msghdr *m, int flags)

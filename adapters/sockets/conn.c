@@ -10,39 +10,43 @@
 #include <unistd.h>
 
 #include "flow.h"
+#include "grown.h"
 
 #define BWS_CONN_BITS 18 /* of an id: which place; the others: which use of it */
 #define BWS_CONN_MAX  (1u << BWS_CONN_BITS)
 
-static struct bws_conn *bws_conn_all;	   /* memory for all is reserved, and taken when used */
+static struct bws_grown bws_conn_memory;
+static struct bws_conn *bws_conn_all;	   /* addresses of all are reserved */
 static struct bws_shared *bws_conn_shared; /* of each place; a child of fork() has new ones */
 static uint32_t bws_conn_top;		   /* places used ever; place 0 is none */
 static struct bws_conn *bws_conn_unused;
 /* Not used here any more, but children of fork() may have them: the longest first. */
 static struct bws_conn *bws_conn_lent, *bws_conn_lent_last;
 
-static void *bws_conn_reserve(size_t bytes, int share)
+static void *bws_conn_share(void)
 {
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, share | MAP_ANONYMOUS | MAP_NORESERVE,
-			-1, 0);
+	void *at = mmap(NULL, BWS_CONN_MAX * sizeof(*bws_conn_shared), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return at == MAP_FAILED ? NULL : at;
 }
 
 bool bws_conn_init(void)
 {
-	bws_conn_all = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_all), MAP_PRIVATE);
-	bws_conn_shared = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_shared), MAP_SHARED);
+	if (!bws_grown_reserve(&bws_conn_memory, BWS_CONN_MAX * sizeof(*bws_conn_all)))
+		return false;
+	bws_conn_all = (struct bws_conn *)bws_conn_memory.base;
+	bws_conn_shared = bws_conn_share();
 	bws_conn_top = 1;
 	bws_conn_unused = bws_conn_lent = NULL;
-	return bws_conn_all && bws_conn_shared;
+	return bws_conn_shared;
 }
 
 void bws_conn_in_child(void)
 {
 	struct bws_conn *c;
 
-	bws_conn_shared = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_shared), MAP_SHARED);
+	bws_conn_shared = bws_conn_share();
 	while ((c = bws_conn_lent)) {
 		bws_conn_lent = c->next_free;
 		c->next_free = bws_conn_unused;
@@ -92,7 +96,8 @@ static struct bws_conn *bws_conn_place(void)
 		*at = c->next_free;
 		return c;
 	}
-	if (bws_conn_top == BWS_CONN_MAX)
+	if (bws_conn_top == BWS_CONN_MAX ||
+	    !bws_grown_to(&bws_conn_memory, (bws_conn_top + 1) * sizeof(*c)))
 		return NULL;
 	c = &bws_conn_all[bws_conn_top];
 	c->index = bws_conn_top++;
@@ -200,6 +205,11 @@ void bws_conn_forking(struct bws_conn *c)
 	atomic_fetch_add(&c->shared->forking, 1);
 }
 
+void bws_conn_forked(struct bws_conn *c)
+{
+	atomic_fetch_sub(&c->shared->forking, 1);
+}
+
 void bws_conn_inherit(struct bws_conn *c)
 {
 	bool noted = false;
@@ -211,7 +221,7 @@ void bws_conn_inherit(struct bws_conn *c)
 	}
 	if (!noted)
 		atomic_store(&c->shared->lost, true);
-	atomic_fetch_sub(&c->shared->forking, 1);
+	bws_conn_forked(c);
 }
 
 void bws_conn_leave(struct bws_conn *c)
@@ -227,7 +237,7 @@ void bws_conn_settle(struct bws_conn *c)
 {
 	atomic_store(&c->slow, c->rx.open || c->rx.wanted || bws_conn_in_doubt(c) ||
 				       c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || c->error ||
-				       c->tx.epoch || c->shared->rx < c->rx.must);
+				       c->untold || c->tx.epoch || c->shared->rx < c->rx.must);
 }
 
 static struct bws_piece *bws_piece_new(uint64_t off, uint32_t room)

@@ -144,7 +144,8 @@ struct bws_conn {
 	uint64_t rescue_at, rescue_until;
 	uint32_t losses; /* how often that was so */
 	bool lost;	 /* and the two have not been paired since */
-	int error;	 /* Beowire lost it: positive errno for all calls */
+	int error;	 /* Beowire lost it: positive errno for all calls, once what came is read */
+	int untold;	 /* TCP's error, positive errno, that the program was not told of; else 0 */
 
 	/* For who is told of it at the end. */
 	uint64_t tx_beowire, rx_beowire; /* bytes */
@@ -174,6 +175,8 @@ bool bws_conn_alone(struct bws_conn *c);
 /* Before fork(): a child will have descriptors, whenever it first runs. If fork() fails the
  * connection stays on TCP. */
 void bws_conn_forking(struct bws_conn *c);
+/* That child has none, or none any more. */
+void bws_conn_forked(struct bws_conn *c);
 /* In a child of fork(): this process has descriptors as well. */
 void bws_conn_inherit(struct bws_conn *c);
 /* This process has none any more. */

@@ -153,6 +153,26 @@ static bool bws_recv_is_cut(const struct bws_conn *c)
 	       !c->rx.shut;
 }
 
+/* The kernel tells an error of a connection once. A call that does more with it than the program
+ * asked for, or has bytes to tell of, keeps it for the next one: else the end would look like a good
+ * one. Lock held. */
+static void bws_keep_untold(struct bws_conn *c, ssize_t n)
+{
+	if (n >= 0 || n == -EAGAIN || n == -EINTR || n == -EBADF || n == -EPIPE || c->error)
+		return;
+	c->untold = (int)-n;
+	bws_conn_settle(c);
+}
+
+static int bws_take_untold(struct bws_conn *c)
+{
+	int error = c->untold;
+
+	c->untold = 0;
+	bws_conn_settle(c);
+	return error;
+}
+
 /* Lock held; bytes, or a negative errno. What the kernel tells beside them is put into `told`;
  * `full`: it had bytes for all buffers that it was given, and there are more buffers. */
 static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
@@ -165,7 +185,7 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	ssize_t n;
 
 	*full = false;
-	if (c->error)
+	if (c->error && c->rx.way == BWS_BW && !c->rx.queue.first)
 		return -c->error;
 	if (c->rx.wanted)
 		bws_rx_ready(c);
@@ -176,8 +196,12 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	part.msg_iov = some;
 	part.msg_iovlen = bws_iov_part(to, some, limit);
 	n = bws_r()->recvmsg(fd, &part, (flags | MSG_DONTWAIT) & ~MSG_WAITALL);
+	if (n <= 0 && c->error)
+		return -c->error;
 	if (n < 0)
 		return -errno;
+	if (!n && bws_iov_left(to) && c->untold)
+		return -bws_take_untold(c);
 	if (!n && bws_iov_left(to) && bws_recv_is_cut(c))
 		return -ECONNRESET;
 	for (size_t i = 0; i < part.msg_iovlen; i++)
@@ -268,10 +292,12 @@ static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int f
 			sum = 0;
 			continue;
 		}
-		n = bws_await(c, POLLIN, deadline);
+		n = bws_await(c, fd, POLLIN, deadline);
 		if (n == -EAGAIN || (n == -EINTR && (sum || !bws_restarts(deadline))))
 			break;
 	}
+	if (sum)
+		bws_keep_untold(c, n);
 	bws_unlock();
 	if (!sum && n < 0) {
 		errno = (int)-n;
@@ -336,7 +362,7 @@ static ssize_t bws_send_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	part.msg_iovlen = bws_iov_part(from, some, UINT64_MAX);
 	n = bws_r()->sendmsg(fd, &part, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0)
-		return -errno;
+		return errno == EPIPE && c->untold ? -bws_take_untold(c) : -errno;
 	c->shared->tx += (uint64_t)n;
 	bws_iov_skip(from, (uint64_t)n);
 	return n;
@@ -371,10 +397,12 @@ static ssize_t bws_send_long(struct bws_conn *c, int fd, const struct msghdr *m,
 			deadline = bws_deadline(fd, SO_SNDTIMEO);
 			asked = true;
 		}
-		n = bws_await(c, POLLOUT, deadline);
+		n = bws_await(c, fd, POLLOUT, deadline);
 		if (n == -EAGAIN || (n == -EINTR && (sum || !bws_restarts(deadline))))
 			break;
 	}
+	if (sum)
+		bws_keep_untold(c, n);
 	bws_unlock();
 	if (sum)
 		return sum;

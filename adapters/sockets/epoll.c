@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -22,6 +21,7 @@
 #include "epolls.h"
 #include "fds.h"
 #include "flow.h"
+#include "grown.h"
 #include "owned.h"
 #include "real.h"
 #include "table.h"
@@ -30,6 +30,7 @@
 
 #define BWS_WATCHES (1u << 18)
 
+static struct bws_grown bws_watch_memory;
 static struct bws_watch *bws_watch_all; /* memory of watches stays memory of watches */
 static uint32_t bws_watch_top;
 static struct bws_watch *bws_watch_unused;
@@ -38,20 +39,20 @@ static struct bws_epoll *bws_epoll_unused; /* memory of instances stays memory o
 static struct bws_watch *bws_watch_new(void)
 {
 	struct bws_watch *w = bws_watch_unused;
-	void *at;
 
 	if (w) {
 		bws_watch_unused = w->next;
 		return w;
 	}
 	if (!bws_watch_all) {
-		at = mmap(NULL, BWS_WATCHES * sizeof(*w), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (at == MAP_FAILED)
+		if (!bws_grown_reserve(&bws_watch_memory, BWS_WATCHES * sizeof(*w)))
 			return NULL;
-		bws_watch_all = at;
+		bws_watch_all = (struct bws_watch *)bws_watch_memory.base;
 	}
-	return bws_watch_top < BWS_WATCHES ? &bws_watch_all[bws_watch_top++] : NULL;
+	if (bws_watch_top == BWS_WATCHES ||
+	    !bws_grown_to(&bws_watch_memory, (bws_watch_top + 1) * sizeof(*w)))
+		return NULL;
+	return &bws_watch_all[bws_watch_top++];
 }
 
 struct bws_watch *bws_watch_of(const struct bws_epoll *e, uint64_t data)
@@ -176,7 +177,9 @@ static void bws_watch_ask(struct bws_watch *w)
 {
 	struct bws_conn *c = w->conn;
 	struct bws_epoll *e = w->epoll;
-	bool ours = c->rx.way == BWS_BW || c->tx.way != BWS_TCP || c->error;
+	/* The kernel would tell of errors and ends also who is to be told of nothing. */
+	bool ours =
+		c->rx.way == BWS_BW || c->tx.way != BWS_TCP || c->error || (w->ours && w->disabled);
 	struct epoll_event event;
 
 	if (!ours && !w->ours)
@@ -269,6 +272,22 @@ static void bws_watch_end(struct bws_watch *w)
 	bws_watch_unused = w;
 }
 
+/* With other descriptors left the kernel would keep it, and tell us of it. Where another process has
+ * some, perhaps the instance as well, that is what the program has to expect. */
+static void bws_watch_leave(struct bws_watch *w)
+{
+	struct epoll_event event;
+
+	if (!w->ours && !w->conn->slow)
+		return;
+	if (bws_conn_alone(w->conn)) {
+		bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_DEL, w->fd, NULL);
+	} else if (w->ours) {
+		event = bws_watch_asked(w, false);
+		bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_MOD, w->fd, &event);
+	}
+}
+
 void bws_watch_closed(struct bws_conn *c, int fd)
 {
 	struct bws_watch *w, *next;
@@ -277,9 +296,7 @@ void bws_watch_closed(struct bws_conn *c, int fd)
 		next = w->next;
 		if (fd >= 0 && w->fd != fd)
 			continue;
-		/* With other descriptors left the kernel would keep it, and tell us of it. */
-		if (w->ours || c->slow)
-			bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_DEL, w->fd, NULL);
+		bws_watch_leave(w);
 		bws_watch_end(w);
 	}
 }

@@ -79,23 +79,41 @@ static bool bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 	return bell;
 }
 
+/* How many places of a result those get that Beowire has made ready, if the kernel is asked as well:
+ * it may have as many to tell of. Of a single place each has the next one. */
+static int bws_epoll_share(struct bws_epoll *e, int max)
+{
+	if (max > 1)
+		return max - (max + 3) / 4;
+	e->turn = !e->turn;
+	return e->turn;
+}
+
 /* If `quiet` the kernel has nothing, or is asked later. */
 static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
 			  bool quiet)
 {
 	struct bws_result r = {.e = e, .events = events, .max = max};
-	bool bell = false;
+	bool ask = !quiet, bell = false;
 	int n = 0;
 
 	e->round++;
-	bws_result_ready(&r);
-	if (r.n)
-		quiet = bws_skip(&e->skips, bw_clock_now());
+	if (e->ready) {
+		ask = !bws_skip(&e->skips, bw_clock_now());
+		if (ask)
+			r.max = bws_epoll_share(e, max);
+		bws_result_ready(&r);
+		if (!r.n && r.max)
+			ask = !quiet;
+		r.max = max;
+	}
 	do {
-		if (r.n < max && !quiet)
+		if (r.n < max && ask)
 			n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
 		bell = bws_result_kernel(&r, events + r.n, n);
 	} while (bell && !r.n);
+	if (!r.n && e->ready) /* the only place was the kernel's */
+		bws_result_ready(&r);
 	if (e->nested && e->ready)
 		bws_epoll_ring(e);
 	return r.n || n >= 0 ? r.n : -1;

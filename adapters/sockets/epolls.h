@@ -36,6 +36,7 @@ struct bws_epoll {
 	_Atomic uint32_t masked;	      /* of them, those that are not by TCP alone */
 	struct bws_watch *ready, *ready_last; /* to be looked at */
 	struct bws_skips skips;
+	bool turn; /* whose the only place of the last result was: Beowire's, or the kernel's */
 };
 
 int bws_epoll_ctl(struct bws_conn *c, int epfd, int op, int fd, struct epoll_event *event);

@@ -379,7 +379,7 @@ bool bws_pin_to_send(struct bws_conn *c, int fd, const char *why, int flags)
 		deadline = bws_deadline(fd, SO_SNDTIMEO);
 	bws_lock();
 	while (c->tx.way == BWS_DRAIN && !c->error && !rc && bws_fds_is(fd, c)) {
-		rc = bws_await(c, POLLOUT, deadline);
+		rc = bws_await(c, fd, POLLOUT, deadline);
 		if (rc == -EINTR && bws_restarts(deadline))
 			rc = 0;
 	}

@@ -23,6 +23,7 @@
 #include "real.h"
 #include "table.h"
 #include "tell.h"
+#include "wait.h"
 
 #define BWS_LIFE_PATIENCE (10 * BWS_S) /* for the way back to TCP, on a busy machine */
 #define BWS_LIFE_ENDING	  (5 * BWS_S)
@@ -152,6 +153,19 @@ static void bws_life_reset(bool exec)
 	}
 }
 
+/* Another program gets the descriptors that are not closed then. */
+static void bws_life_give(void)
+{
+	for (int fd = bws_table_next(0); bws.on && fd >= 0; fd = bws_table_next(fd + 1)) {
+		struct bws_conn *c = bws_table_conn(fd);
+
+		if (c && !(bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC))
+			bws_pin(c, "given to another program");
+		if (c)
+			bws_conn_put(c);
+	}
+}
+
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are
  * not closed then, but no memory. */
 static void bws_life_exec(void)
@@ -169,14 +183,7 @@ static void bws_life_exec(void)
 		bws_tell_all();
 		return;
 	}
-	for (int fd = bws_table_next(0); fd >= 0; fd = bws_table_next(fd + 1)) {
-		struct bws_conn *c = bws_table_conn(fd);
-
-		if (c && !(bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC))
-			bws_pin(c, "given to another program");
-		if (c)
-			bws_conn_put(c);
-	}
+	bws_life_give();
 }
 
 /* It did not. */
@@ -285,6 +292,93 @@ BWS_CALL int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *action
 		bws_conn_put(c);
 	}
 	return bws_r()->spawn_dup2(actions, fd, to);
+}
+
+/* The C library forks and executes inside these, without a call that we would see. */
+BWS_CALL int posix_spawn(pid_t *restrict pid, const char *restrict path,
+			 const posix_spawn_file_actions_t *actions,
+			 const posix_spawnattr_t *restrict attr, char *const words[restrict],
+			 char *const variables[restrict])
+{
+	bws_life_give();
+	return bws_r()->posix_spawn(pid, path, actions, attr, words, variables);
+}
+
+BWS_CALL int posix_spawnp(pid_t *restrict pid, const char *restrict name,
+			  const posix_spawn_file_actions_t *actions,
+			  const posix_spawnattr_t *restrict attr, char *const words[restrict],
+			  char *const variables[restrict])
+{
+	bws_life_give();
+	return bws_r()->posix_spawnp(pid, name, actions, attr, words, variables);
+}
+
+/* Connections that a command has as long as system() runs it. What it leaves running has them
+ * longer, which nobody knows. */
+struct bws_life_lent {
+	struct bws_conn **conn; /* each counts one more user */
+	size_t n, room;
+};
+
+/* On TCP, and staying there. */
+static void bws_life_lend(struct bws_life_lent *l)
+{
+	for (int fd = bws_table_next(0); bws.on && fd >= 0; fd = bws_table_next(fd + 1)) {
+		struct bws_conn *c = bws_table_conn(fd), **more;
+
+		if (!c)
+			continue;
+		if (bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC) {
+			bws_conn_put(c);
+			continue;
+		}
+		if (l->n == l->room) {
+			more = realloc(l->conn, (2 * l->room + 8) * sizeof(*more));
+			if (!more) {
+				bws_pin(c, "given to another program");
+				bws_conn_put(c);
+				continue;
+			}
+			l->conn = more;
+			l->room = 2 * l->room + 8;
+		}
+		bws_lock();
+		bws_conn_forking(c);
+		bws_unlock();
+		l->conn[l->n++] = c;
+		bws_return_wait(c, false, BWS_LIFE_PATIENCE);
+	}
+}
+
+static void bws_life_take_back(struct bws_life_lent *l)
+{
+	bws_lock();
+	for (size_t i = 0; i < l->n; i++)
+		bws_conn_forked(l->conn[i]);
+	bws_attend();
+	bws_unlock();
+	for (size_t i = 0; i < l->n; i++)
+		bws_conn_put(l->conn[i]);
+	free(l->conn);
+}
+
+BWS_CALL int system(const char *line)
+{
+	struct bws_life_lent lent = {0};
+	int rc, error;
+
+	bws_life_lend(&lent);
+	rc = bws_r()->system(line);
+	error = errno;
+	bws_life_take_back(&lent);
+	errno = error;
+	return rc;
+}
+
+BWS_CALL FILE *popen(const char *line, const char *how)
+{
+	bws_life_give();
+	return bws_r()->popen(line, how);
 }
 
 static void bws_life_end(void)

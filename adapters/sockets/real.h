@@ -45,6 +45,13 @@
 	X(int, ioctl, (int, unsigned long, ...))                                                   \
 	X(int, listen, (int, int))                                                                 \
 	X(int, ppoll, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))        \
+	X(FILE *, popen, (const char *, const char *))                                             \
+	X(int, posix_spawn,                                                                        \
+	  (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,   \
+	   char *const *, char *const *))                                                          \
+	X(int, posix_spawnp,                                                                       \
+	  (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,   \
+	   char *const *, char *const *))                                                          \
 	X(ssize_t, preadv2, (int, const struct iovec *, int, off_t, int))                          \
 	X(ssize_t, pwritev2, (int, const struct iovec *, int, off_t, int))                         \
 	X(ssize_t, read, (int, void *, size_t))                                                    \
@@ -63,6 +70,7 @@
 	X(int, shutdown, (int, int))                                                               \
 	X(int, socket, (int, int, int))                                                            \
 	X(int, spawn_dup2, (posix_spawn_file_actions_t *, int, int))                               \
+	X(int, system, (const char *))                                                             \
 	X(long, syscall, (long, ...))                                                              \
 	X(ssize_t, splice, (int, off64_t *, int, off64_t *, size_t, unsigned int))                 \
 	X(int, vdprintf, (int, const char *, va_list))                                             \

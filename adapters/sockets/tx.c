@@ -149,8 +149,10 @@ void bws_tx_drain(struct bws_conn *c)
 			bws_attend_room();
 			return;
 		}
-		/* TCP has ended: its own errors tell the program. */
+		/* TCP has ended, which it told us instead of the program. */
 		if (n < 0) {
+			if (errno != EPIPE)
+				c->untold = errno;
 			bws_queue_clear(&c->tx.queue);
 			break;
 		}

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "core.h"
 #include "crowd.h"
+#include "fds.h"
 #include "flow.h"
 #include "life.h"
 #include "owned.h"
@@ -365,7 +366,7 @@ void bws_spin_learn(uint64_t took_ns)
 	atomic_store(&bws_spin_ns, spin);
 }
 
-int bws_await(struct bws_conn *c, short events, uint64_t deadline)
+int bws_await(struct bws_conn *c, int fd, short events, uint64_t deadline)
 {
 	const struct bws_reason why = {.conn = &c, .n = 1};
 	struct pollfd fds[1 + BWS_WAIT_MORE];
@@ -377,7 +378,8 @@ int bws_await(struct bws_conn *c, short events, uint64_t deadline)
 		bws_unlock();
 		rc = bws_spin();
 		bws_lock();
-		if (bws_ready(c) & events)
+		/* Another thread may have closed it meanwhile, which wakes only who sleeps. */
+		if (bws_ready(c) & events || !bws_fds_is(fd, c))
 			return 0;
 		fds[0] = (struct pollfd){.fd = c->fd, .events = bws_asked(c, events)};
 	} while (rc && !(fds[0].events & events) && bw_clock_now() - began < BWS_SPINS);

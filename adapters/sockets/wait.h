@@ -73,7 +73,7 @@ bool bws_spin(void);
 void bws_spin_learn(uint64_t took_ns);
 
 /* Wait for `events` of one connection. 0, or a negative errno: -EAGAIN, -EINTR. Lock held. */
-int bws_await(struct bws_conn *c, short events, uint64_t deadline);
+int bws_await(struct bws_conn *c, int fd, short events, uint64_t deadline);
 
 /* A moment's rest of who polls. */
 void bws_pause(void);

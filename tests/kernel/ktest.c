@@ -73,6 +73,10 @@ int kt_end(void **state)
 	}
 	if (dir)
 		closedir(dir);
+	/* and its relay (kframe.h), */
+	if (!access("/run/netns/m", F_OK) &&
+	    system("ip -n a link del m0; ip -n b link del m0; ip netns del m"))
+		return -1;
 	kt_end_begun();
 	kt_restore_parameters();
 	return 0;

@@ -31,7 +31,8 @@ while order := orders.recv(1):
 CLIENT = f"""
 import ctypes, errno, os, select, socket, struct, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
-way = libc.beowire_sockets_way
+way, why = libc.beowire_sockets_way, libc.beowire_sockets_why
+why.restype = ctypes.c_char_p
 def connect(one):
     one.connect(("{THERE}", {PORT}))
     orders = socket.create_connection(("{THERE}", {PORT}))
@@ -53,6 +54,20 @@ def soon(condition):
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.001)
+def taken(one):
+    got = 0
+    try:
+        while some := one.recv(65536):
+            got += len(some)
+    except OSError as error:
+        return got, error.errno
+    return got, 0
+def share():
+    child = os.fork() # connections are on TCP while it lives
+    if not child:
+        time.sleep(120)
+        os._exit(0)
+    return child
 """
 CONNECTED = f"""{CLIENT}
 one = socket.socket()
@@ -128,6 +143,132 @@ while True:
         pass
     except ConnectionResetError:
         break
+""",
+    "what came before a peer was killed": f"""{CONNECTED}
+orders.sendall(b"s")
+soon(lambda: available(one) == 50000)
+orders.sendall(b"k")
+one.sendall(bytes(1000)) # who sends hears of it
+soon(lambda: why(one.fileno()) == b"the peer's endpoint is gone")
+assert taken(one) == (50000, errno.ECONNRESET)
+""",
+    "an error that was met on the way back to TCP": f"""{CLIENT}
+one = socket.socket()
+one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 5000)
+orders = connect(one)
+one.setblocking(False)
+try:
+    while one.send(bytes(10000)):
+        pass
+except BlockingIOError:
+    pass
+child = share() # on TCP, but for what TCP has no room for
+assert not way(one.fileno()) & 2
+orders.sendall(b"k")
+poller = select.poll()
+poller.register(one, 0)
+assert poller.poll(60000)
+time.sleep(0.5)
+one.setblocking(True)
+assert taken(one) == (0, errno.ECONNRESET)
+assert taken(one) == (0, 0) # once, as in the kernel
+os.kill(child, 9)
+""",
+    "a child that closes what an instance watches": f"""{CONNECTED}
+watch = select.epoll()
+watch.register(one, select.EPOLLIN)
+orders.sendall(b"s")
+soon(lambda: available(one) == 50000)
+child = os.fork()
+if not child:
+    os.close(one.fileno())
+    os._exit(0)
+os.waitpid(child, 0)
+assert watch.poll(60) == [(one.fileno(), select.EPOLLIN)]
+assert len(one.recv(50000, socket.MSG_WAITALL)) == 50000
+orders.sendall(b"l")
+assert watch.poll(60) == [(one.fileno(), select.EPOLLIN)]
+watch.modify(one, select.EPOLLIN)
+""",
+    "an end of what is watched once": f"""{CONNECTED}
+watch = select.epoll()
+watch.register(one, select.EPOLLIN | select.EPOLLONESHOT)
+orders.sendall(b"s")
+assert watch.poll(60) == [(one.fileno(), select.EPOLLIN)]
+assert len(one.recv(50000, socket.MSG_WAITALL)) == 50000
+child = share()
+assert way(one.fileno()) == 0
+one.sendall(bytes(1000)) # nobody reads it, so that the end is a reset
+orders.sendall(b"k")
+poller = select.poll()
+poller.register(one, 0)
+assert poller.poll(60000) == [(one.fileno(), select.POLLERR | select.POLLHUP)]
+assert watch.poll(0.5) == []
+watch.modify(one, select.EPOLLIN | select.EPOLLONESHOT)
+((fd, events),) = watch.poll(60)
+assert events & select.EPOLLHUP
+os.kill(child, 9)
+""",
+    "an end that lingers": f"""{CLIENT}
+one = socket.socket()
+one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+orders = connect(one)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 40))
+one.setblocking(False)
+assert one.send(bytes(300000)) == 300000 # which the peer does not read
+one.close()
+time.sleep(2)
+began = time.monotonic()
+child = os.fork()
+if not child:
+    os._exit(0)
+os.waitpid(child, 0)
+assert time.monotonic() - began < 20
+""",
+    "others beside what is always ready": f"""{CONNECTED}
+r, w = os.pipe()
+os.write(w, b"x")
+watch = select.epoll()
+watch.register(one, select.EPOLLOUT)
+watch.register(r, select.EPOLLIN)
+for most in (1, 2):
+    seen = [tuple(each) for _ in range(200) for each in watch.poll(60, most)]
+    assert set(seen) == {{(one.fileno(), select.EPOLLOUT), (r, select.EPOLLIN)}}, set(seen)
+""",
+    "data with the first segment": f"""{CLIENT}
+class Opened(socket.socket):
+    def connect(self, at):
+        assert self.sendto(b"0", socket.MSG_FASTOPEN, at) == 1
+one, watch = Opened(), select.epoll()
+watch.register(one, select.EPOLLIN)
+orders = connect(one)
+assert one.recv(1) == b"0"
+orders.sendall(b"l")
+assert one.recv(10) == b"late"
+one.sendall(b"more")
+orders.sendall(b"r")
+assert orders.recv(100) == b"more"
+""",
+    "a program that is spawned": f"""{CONNECTED}
+os.set_inheritable(one.fileno(), True)
+words = ["sh", "-c", f"printf spawned >&{{one.fileno()}}"]
+os.waitpid(os.posix_spawn("/bin/sh", words, os.environ), 0)
+orders.sendall(b"r")
+assert orders.recv(100) == b"spawned"
+one.sendall(b"and on")
+orders.sendall(b"r")
+assert orders.recv(100) == b"and on"
+""",
+    "a shell": f"""{CONNECTED}
+os.set_inheritable(one.fileno(), True)
+assert libc.system(b"printf spawned >&%d" % one.fileno()) == 0
+orders.sendall(b"r")
+assert orders.recv(100) == b"spawned"
+libc.popen.restype = ctypes.c_void_p
+pipe = libc.popen(b"printf again >&%d" % one.fileno(), b"r")
+libc.pclose(ctypes.c_void_p(pipe))
+orders.sendall(b"r")
+assert orders.recv(100) == b"again"
 """,
     "a look at all of it": f"""{CONNECTED}
 orders.sendall(b"4")
