@@ -250,13 +250,11 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_loss_floor(e, p, t);
 }
 
-/* Was the frame overtaken, or is it an old one that comes again: did the peer know less when it
- * left? Its word of pressure and its count of marks, of 16 bits, are those of then. */
-static bool bw_ack_late(const struct bw_peer *p, const struct bw_path *t, const struct bw_ackblk *b,
-			uint64_t hi)
+/* Was the frame overtaken, or is it an old one that comes again: did the peer give less credit when
+ * it left? Its word of pressure is that of then. */
+static bool bw_ack_overtaken(const struct bw_peer *p, const struct bw_ackblk *b)
 {
-	return bw_credit_whole(p, b->credit) < p->tx_limit / BW_CREDIT_UNIT ||
-	       hi + BW_ACK_LATE < t->acked_max;
+	return bw_credit_whole(p, b->credit) < p->tx_limit / BW_CREDIT_UNIT;
 }
 
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -266,10 +264,11 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	struct bw_acked sum = {0};
 	struct bw_list *at = t->flight.next;
 	uint64_t lo = t->floor, hi = bw_unwrap(t->pn_next, b->ack) + 1;
-	bool late = bw_ack_late(p, t, b, hi), news = bw_credit_limit(p, b->credit);
+	bool late = hi + BW_ACK_LATE < t->acked_max, overtaken = bw_ack_overtaken(p, b);
+	bool news = bw_credit_limit(p, b->credit);
 	uint32_t i;
 
-	if (!late)
+	if (!overtaken)
 		p->pressed = b->flags & BW_ACKBLK_PRESSURE;
 	bw_pnset_floor(&t->rx.got, bw_unwrap(t->rx.got.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {

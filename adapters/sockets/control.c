@@ -309,13 +309,13 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 static void bws_control_orphan(struct bws_conn *c, uint64_t now)
 {
 	bool late = now >= c->offer_at, settled = bws_settled(c);
-	/* A good end leaves by itself: the program's time for it is that of its own close(), and here
-	 * all others would wait as well. */
+	/* A good end leaves by itself: the program's time for it is that of its own close(), and
+	 * here all others would wait as well. */
 	const struct linger linger = {.l_onoff = !settled};
 
 	if (!settled && !c->error && !late)
 		return;
-	if (settled ? !c->error : late)
+	if (settled ? !c->error && bws_conn_alone(c) : late)
 		bws_r()->setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 	bws_own_close(c->fd);
 	bws_tell(c);

@@ -154,11 +154,12 @@ static bool bws_recv_is_cut(const struct bws_conn *c)
 }
 
 /* The kernel tells an error of a connection once. A call that does more with it than the program
- * asked for, or has bytes to tell of, keeps it for the next one: else the end would look like a good
- * one. Lock held. */
+ * asked for, or has bytes to tell of, keeps it for the next one: else the end would look like a
+ * good one. Lock held. */
 static void bws_keep_untold(struct bws_conn *c, ssize_t n)
 {
-	if (n >= 0 || n == -EAGAIN || n == -EINTR || n == -EBADF || n == -EPIPE || c->error)
+	if (c->error || (n != -ECONNRESET && n != -ETIMEDOUT && n != -EHOSTUNREACH &&
+			 n != -ENETUNREACH && n != -ECONNABORTED))
 		return;
 	c->untold = (int)-n;
 	bws_conn_settle(c);
@@ -185,7 +186,7 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	ssize_t n;
 
 	*full = false;
-	if (c->error && c->rx.way == BWS_BW && !c->rx.queue.first)
+	if (c->error && (c->foreign || (c->rx.way == BWS_BW && !c->rx.queue.first)))
 		return -c->error;
 	if (c->rx.wanted)
 		bws_rx_ready(c);

@@ -272,8 +272,8 @@ static void bws_watch_end(struct bws_watch *w)
 	bws_watch_unused = w;
 }
 
-/* With other descriptors left the kernel would keep it, and tell us of it. Where another process has
- * some, perhaps the instance as well, that is what the program has to expect. */
+/* With other descriptors left the kernel would keep it, and tell us of it. Where another process
+ * has some, that is what the program has to expect; and an inherited instance is its maker's. */
 static void bws_watch_leave(struct bws_watch *w)
 {
 	struct epoll_event event;
@@ -282,7 +282,7 @@ static void bws_watch_leave(struct bws_watch *w)
 		return;
 	if (bws_conn_alone(w->conn)) {
 		bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_DEL, w->fd, NULL);
-	} else if (w->ours) {
+	} else if (w->ours && w->epoll->pid == getpid()) {
 		event = bws_watch_asked(w, false);
 		bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_MOD, w->fd, &event);
 	}
@@ -364,7 +364,7 @@ static struct bws_epoll *bws_epoll_get(int epfd)
 		e = malloc(sizeof(*e));
 	if (!e)
 		return NULL;
-	*e = (struct bws_epoll){.fd = epfd, .refs = 1, .bell = -1};
+	*e = (struct bws_epoll){.fd = epfd, .pid = getpid(), .refs = 1, .bell = -1};
 	bws_table_set(epfd, BWS_EPOLL, e);
 	return e;
 }

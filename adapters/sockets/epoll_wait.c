@@ -79,8 +79,8 @@ static bool bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 	return bell;
 }
 
-/* How many places of a result those get that Beowire has made ready, if the kernel is asked as well:
- * it may have as many to tell of. Of a single place each has the next one. */
+/* How many places of a result those get that Beowire has made ready, if the kernel is asked as
+ * well: it may have as many to tell of. Of a single place each has the next one. */
 static int bws_epoll_share(struct bws_epoll *e, int max)
 {
 	if (max > 1)

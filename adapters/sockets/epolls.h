@@ -25,6 +25,7 @@ struct bws_watch {
 
 struct bws_epoll {
 	int fd;			/* one of its descriptors */
+	int pid;		/* of the process that made it; in others it is inherited */
 	int refs;		/* how many there are */
 	int bell;		/* eventfd; its data is this structure's address */
 	struct bws_epoll *next; /* of those that are not in use */

@@ -7,13 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "control.h"
 #include "core.h"
 #include "endpoint.h"
@@ -76,6 +82,7 @@ static void bws_life_leave(struct bws_conn *c)
 	if (!broken)
 		return;
 	c->error = ECONNRESET;
+	c->foreign = true;
 	c->why = "its way back was not done before fork()";
 }
 
@@ -153,19 +160,6 @@ static void bws_life_reset(bool exec)
 	}
 }
 
-/* Another program gets the descriptors that are not closed then. */
-static void bws_life_give(void)
-{
-	for (int fd = bws_table_next(0); bws.on && fd >= 0; fd = bws_table_next(fd + 1)) {
-		struct bws_conn *c = bws_table_conn(fd);
-
-		if (c && !(bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC))
-			bws_pin(c, "given to another program");
-		if (c)
-			bws_conn_put(c);
-	}
-}
-
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are
  * not closed then, but no memory. */
 static void bws_life_exec(void)
@@ -183,7 +177,14 @@ static void bws_life_exec(void)
 		bws_tell_all();
 		return;
 	}
-	bws_life_give();
+	for (int fd = bws_table_next(0); fd >= 0; fd = bws_table_next(fd + 1)) {
+		struct bws_conn *c = bws_table_conn(fd);
+
+		if (c && !(bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC))
+			bws_pin(c, "given to another program");
+		if (c)
+			bws_conn_put(c);
+	}
 }
 
 /* It did not. */
@@ -294,14 +295,175 @@ BWS_CALL int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *action
 	return bws_r()->spawn_dup2(actions, fd, to);
 }
 
-/* The C library forks and executes inside these, without a call that we would see. */
+/* A descriptor that a program inherits which the C library executes inside one of its functions,
+ * without a call that we would see. */
+struct bws_life_lent {
+	struct bws_conn *conn; /* counts one more user */
+	int fd;
+	bool kept; /* it is not inherited: not all of its bytes are with TCP, nor soon will be */
+	uint64_t tx, rx; /* bytes by TCP that are not counted as ours, when it was lent */
+};
+
+struct bws_life_loan {
+	struct bws_life_lent *lent;
+	size_t n, room;
+};
+
+static struct bws_life_lent *bws_life_place(struct bws_life_loan *l)
+{
+	struct bws_life_lent *more;
+
+	if (l->n < l->room)
+		return &l->lent[l->n];
+	more = realloc(l->lent, (2 * l->room + 8) * sizeof(*more));
+	if (!more)
+		return NULL;
+	l->lent = more;
+	l->room = 2 * l->room + 8;
+	return &l->lent[l->n];
+}
+
+/* Bytes that went by TCP, less those that are counted as the connection's: as long as nobody else
+ * sends or receives by it they stay as they are. False: the kernel does not say. Lock held. */
+static bool bws_life_others(const struct bws_life_lent *l, uint64_t *tx, uint64_t *rx)
+{
+	struct tcp_info before, after = {0};
+	socklen_t len = sizeof(after);
+	int out = 0, in = 0;
+
+	do {
+		before = after;
+		len = sizeof(after);
+		if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &after, &len) ||
+		    len <= offsetof(struct tcp_info, tcpi_bytes_received) ||
+		    bws_r()->ioctl(l->fd, SIOCOUTQ, &out) || bws_r()->ioctl(l->fd, SIOCINQ, &in))
+			return false;
+	} while (before.tcpi_bytes_acked != after.tcpi_bytes_acked ||
+		 before.tcpi_bytes_received != after.tcpi_bytes_received);
+	*tx = after.tcpi_bytes_acked + (uint64_t)out - l->conn->shared->tx;
+	*rx = after.tcpi_bytes_received - (uint64_t)in - l->conn->shared->rx;
+	return true;
+}
+
+static void bws_life_collect(struct bws_life_loan *l)
+{
+	for (int fd = bws_table_next(0); bws.on && fd >= 0; fd = bws_table_next(fd + 1)) {
+		struct bws_conn *c = bws_table_conn(fd);
+		struct bws_life_lent *at;
+
+		if (!c)
+			continue;
+		at = bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? NULL : bws_life_place(l);
+		if (!at) {
+			bws_conn_put(c);
+			continue;
+		}
+		*at = (struct bws_life_lent){.conn = c, .fd = fd};
+		l->n++;
+	}
+}
+
+/* Has one of them bytes that are not with TCP, but may soon be? Lock held. */
+static bool bws_life_waits(const struct bws_life_loan *l)
+{
+	bool waits = false;
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct bws_conn *c = l->lent[i].conn;
+
+		bws_tx_drain(c);
+		waits = waits || (!bws_settled(c) && !c->error && !c->overdue);
+	}
+	return waits;
+}
+
+/* On TCP, and staying there; one that does not get there is not inherited. As before fork(), all
+ * are waited for together, and once. */
+static void bws_life_lend(struct bws_life_loan *l)
+{
+	uint64_t until = bw_clock_now() + BWS_LIFE_PATIENCE;
+	bool waits;
+
+	bws_life_collect(l);
+	if (!l->n)
+		return;
+	bws_lock();
+	for (size_t i = 0; i < l->n; i++) {
+		bws_conn_forking(l->lent[i].conn);
+		bws_return(l->lent[i].conn, false);
+	}
+	waits = bws_life_waits(l);
+	bws_unlock();
+	while (waits && bw_clock_now() < until) {
+		if (!bws_progress())
+			bws_pause();
+		bws_lock();
+		waits = bws_life_waits(l);
+		bws_unlock();
+	}
+	bws_lock();
+	for (size_t i = 0; i < l->n; i++) {
+		struct bws_life_lent *at = &l->lent[i];
+
+		at->conn->overdue = !bws_settled(at->conn);
+		at->kept = at->conn->overdue && bws_fds_is(at->fd, at->conn);
+		if (at->kept)
+			bws_r()->fcntl(at->fd, F_SETFD, FD_CLOEXEC);
+		else if (!bws_life_others(at, &at->tx, &at->rx))
+			at->tx = UINT64_MAX;
+	}
+	bws_unlock();
+}
+
+/* Was it used, as far as anybody knows? Then nobody can tell where in the stream it is. */
+static bool bws_life_used(const struct bws_life_lent *l)
+{
+	uint64_t tx, rx;
+
+	return !bws_life_others(l, &tx, &rx) || tx != l->tx || rx != l->rx;
+}
+
+/* The program has ended, or has them for good: then nobody knows how long. */
+static void bws_life_take_back(struct bws_life_loan *l, bool for_good)
+{
+	if (!l->n)
+		return;
+	bws_lock();
+	for (size_t i = 0; i < l->n; i++) {
+		struct bws_life_lent *at = &l->lent[i];
+
+		if (at->kept && bws_fds_is(at->fd, at->conn))
+			bws_r()->fcntl(at->fd, F_SETFD, 0);
+		if (!at->kept && !at->conn->pinned && (for_good || bws_life_used(at))) {
+			at->conn->pinned = true;
+			at->conn->why = "given to another program";
+		}
+		bws_conn_forked(at->conn);
+	}
+	bws_attend();
+	bws_unlock();
+	for (size_t i = 0; i < l->n; i++)
+		bws_conn_put(l->lent[i].conn);
+	free(l->lent);
+}
+
+static void bws_life_cancelled(void *loan)
+{
+	bws_life_take_back(loan, true);
+}
+
 BWS_CALL int posix_spawn(pid_t *restrict pid, const char *restrict path,
 			 const posix_spawn_file_actions_t *actions,
 			 const posix_spawnattr_t *restrict attr, char *const words[restrict],
 			 char *const variables[restrict])
 {
-	bws_life_give();
-	return bws_r()->posix_spawn(pid, path, actions, attr, words, variables);
+	struct bws_life_loan loan = {0};
+	int rc;
+
+	bws_life_lend(&loan);
+	rc = bws_r()->posix_spawn(pid, path, actions, attr, words, variables);
+	bws_life_take_back(&loan, !rc);
+	return rc;
 }
 
 BWS_CALL int posix_spawnp(pid_t *restrict pid, const char *restrict name,
@@ -309,76 +471,43 @@ BWS_CALL int posix_spawnp(pid_t *restrict pid, const char *restrict name,
 			  const posix_spawnattr_t *restrict attr, char *const words[restrict],
 			  char *const variables[restrict])
 {
-	bws_life_give();
-	return bws_r()->posix_spawnp(pid, name, actions, attr, words, variables);
+	struct bws_life_loan loan = {0};
+	int rc;
+
+	bws_life_lend(&loan);
+	rc = bws_r()->posix_spawnp(pid, name, actions, attr, words, variables);
+	bws_life_take_back(&loan, !rc);
+	return rc;
 }
 
-/* Connections that a command has as long as system() runs it. What it leaves running has them
- * longer, which nobody knows. */
-struct bws_life_lent {
-	struct bws_conn **conn; /* each counts one more user */
-	size_t n, room;
-};
-
-/* On TCP, and staying there. */
-static void bws_life_lend(struct bws_life_lent *l)
-{
-	for (int fd = bws_table_next(0); bws.on && fd >= 0; fd = bws_table_next(fd + 1)) {
-		struct bws_conn *c = bws_table_conn(fd), **more;
-
-		if (!c)
-			continue;
-		if (bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC) {
-			bws_conn_put(c);
-			continue;
-		}
-		if (l->n == l->room) {
-			more = realloc(l->conn, (2 * l->room + 8) * sizeof(*more));
-			if (!more) {
-				bws_pin(c, "given to another program");
-				bws_conn_put(c);
-				continue;
-			}
-			l->conn = more;
-			l->room = 2 * l->room + 8;
-		}
-		bws_lock();
-		bws_conn_forking(c);
-		bws_unlock();
-		l->conn[l->n++] = c;
-		bws_return_wait(c, false, BWS_LIFE_PATIENCE);
-	}
-}
-
-static void bws_life_take_back(struct bws_life_lent *l)
-{
-	bws_lock();
-	for (size_t i = 0; i < l->n; i++)
-		bws_conn_forked(l->conn[i]);
-	bws_attend();
-	bws_unlock();
-	for (size_t i = 0; i < l->n; i++)
-		bws_conn_put(l->conn[i]);
-	free(l->conn);
-}
-
+/* What it leaves running has them longer, which nobody knows. */
 BWS_CALL int system(const char *line)
 {
-	struct bws_life_lent lent = {0};
+	struct bws_life_loan loan = {0};
 	int rc, error;
 
-	bws_life_lend(&lent);
+	bws_life_lend(&loan);
+	pthread_cleanup_push(bws_life_cancelled, &loan);
 	rc = bws_r()->system(line);
 	error = errno;
-	bws_life_take_back(&lent);
+	pthread_cleanup_pop(0);
+	bws_life_take_back(&loan, false);
 	errno = error;
 	return rc;
 }
 
 BWS_CALL FILE *popen(const char *line, const char *how)
 {
-	bws_life_give();
-	return bws_r()->popen(line, how);
+	struct bws_life_loan loan = {0};
+	FILE *made;
+	int error;
+
+	bws_life_lend(&loan);
+	made = bws_r()->popen(line, how);
+	error = errno;
+	bws_life_take_back(&loan, made != NULL);
+	errno = error;
+	return made;
 }
 
 static void bws_life_end(void)
