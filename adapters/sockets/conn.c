@@ -140,6 +140,8 @@ void bws_conn_free(struct bws_conn *c)
 	bws_push_drop(c);
 	bws_queue_clear(&c->tx.queue);
 	bws_queue_clear(&c->rx.queue);
+	c->tx.unsent = NULL;
+	c->peer_id = 0;
 	c->id = 0;
 	c->fd = -1;
 	/* The shared part stays with the children that have it. What is the parent's is not of this

@@ -159,7 +159,8 @@ static bool bws_recv_is_cut(const struct bws_conn *c)
 static void bws_keep_untold(struct bws_conn *c, ssize_t n)
 {
 	if (c->error || (n != -ECONNRESET && n != -ETIMEDOUT && n != -EHOSTUNREACH &&
-			 n != -ENETUNREACH && n != -ECONNABORTED))
+			 n != -ENETUNREACH && n != -ECONNABORTED && n != -ECONNREFUSED &&
+			 n != -ENOPROTOOPT && n != -EHOSTDOWN && n != -ENONET && n != -EPROTO))
 		return;
 	c->untold = (int)-n;
 	bws_conn_settle(c);

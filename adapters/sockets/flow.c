@@ -236,7 +236,7 @@ void bws_return(struct bws_conn *c, bool final)
 static bool bws_flow_all_settled(struct bws_conn *one, bool final)
 {
 	if (one)
-		return bws_settled(one) || one->error;
+		return bws_settled(one) || one->error || !one->id;
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
 		if (!bws_settled(c) && !c->error && (final || !c->overdue))
 			return false;

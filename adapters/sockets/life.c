@@ -31,6 +31,7 @@
 #include "tell.h"
 #include "wait.h"
 
+#define BWS_LIFE_LOOKS	  8	       /* at counters that change meanwhile */
 #define BWS_LIFE_PATIENCE (10 * BWS_S) /* for the way back to TCP, on a busy machine */
 #define BWS_LIFE_ENDING	  (5 * BWS_S)
 #define BWS_LIFE_WORDS	  256 /* of execl(), without an allocation */
@@ -160,12 +161,26 @@ static void bws_life_reset(bool exec)
 	}
 }
 
+/* Another program would not know that their bytes are another process's. */
+static void bws_life_keep_foreign(void)
+{
+	for (int fd = bws_table_next(0); fd >= 0; fd = bws_table_next(fd + 1)) {
+		struct bws_conn *c = bws_table_conn(fd);
+
+		if (c && c->foreign)
+			bws_r()->fcntl(fd, F_SETFD, FD_CLOEXEC);
+		if (c)
+			bws_conn_put(c);
+	}
+}
+
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are
  * not closed then, but no memory. */
 static void bws_life_exec(void)
 {
 	if (!bws.on)
 		return;
+	bws_life_keep_foreign();
 	if (bws.pid == getpid()) {
 		bws.held++;
 		/* For good: the endpoint goes with this program. */
@@ -323,26 +338,34 @@ static struct bws_life_lent *bws_life_place(struct bws_life_loan *l)
 	return &l->lent[l->n];
 }
 
+static bool bws_life_counters(int fd, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) &&
+	       len >= offsetof(struct tcp_info, tcpi_bytes_received) +
+			       sizeof(info->tcpi_bytes_received);
+}
+
 /* Bytes that went by TCP, less those that are counted as the connection's: as long as nobody else
  * sends or receives by it they stay as they are. False: the kernel does not say. Lock held. */
 static bool bws_life_others(const struct bws_life_lent *l, uint64_t *tx, uint64_t *rx)
 {
-	struct tcp_info before, after = {0};
-	socklen_t len = sizeof(after);
-	int out = 0, in = 0;
+	struct tcp_info before, after;
+	int out, in;
 
-	do {
-		before = after;
-		len = sizeof(after);
-		if (getsockopt(l->fd, IPPROTO_TCP, TCP_INFO, &after, &len) ||
-		    len <= offsetof(struct tcp_info, tcpi_bytes_received) ||
-		    bws_r()->ioctl(l->fd, SIOCOUTQ, &out) || bws_r()->ioctl(l->fd, SIOCINQ, &in))
+	for (int tries = 0; tries < BWS_LIFE_LOOKS; tries++) {
+		if (!bws_life_counters(l->fd, &before) || bws_r()->ioctl(l->fd, SIOCOUTQ, &out) ||
+		    bws_r()->ioctl(l->fd, SIOCINQ, &in) || !bws_life_counters(l->fd, &after))
 			return false;
-	} while (before.tcpi_bytes_acked != after.tcpi_bytes_acked ||
-		 before.tcpi_bytes_received != after.tcpi_bytes_received);
-	*tx = after.tcpi_bytes_acked + (uint64_t)out - l->conn->shared->tx;
-	*rx = after.tcpi_bytes_received - (uint64_t)in - l->conn->shared->rx;
-	return true;
+		if (before.tcpi_bytes_acked != after.tcpi_bytes_acked ||
+		    before.tcpi_bytes_received != after.tcpi_bytes_received)
+			continue;
+		*tx = after.tcpi_bytes_acked + (uint64_t)out - l->conn->shared->tx;
+		*rx = after.tcpi_bytes_received - (uint64_t)in - l->conn->shared->rx;
+		return true;
+	}
+	return false;
 }
 
 static void bws_life_collect(struct bws_life_loan *l)
@@ -353,8 +376,13 @@ static void bws_life_collect(struct bws_life_loan *l)
 
 		if (!c)
 			continue;
-		at = bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC ? NULL : bws_life_place(l);
+		if (bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC && !c->kept) {
+			bws_conn_put(c);
+			continue;
+		}
+		at = bws_life_place(l);
 		if (!at) {
+			bws_pin(c, "given to another program");
 			bws_conn_put(c);
 			continue;
 		}
@@ -372,7 +400,7 @@ static bool bws_life_waits(const struct bws_life_loan *l)
 		struct bws_conn *c = l->lent[i].conn;
 
 		bws_tx_drain(c);
-		waits = waits || (!bws_settled(c) && !c->error && !c->overdue);
+		waits = waits || (c->id && !bws_settled(c) && !c->error && !c->overdue);
 	}
 	return waits;
 }
@@ -383,14 +411,15 @@ static void bws_life_lend(struct bws_life_loan *l)
 {
 	uint64_t until = bw_clock_now() + BWS_LIFE_PATIENCE;
 	bool waits;
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	bws_life_collect(l);
-	if (!l->n)
-		return;
 	bws_lock();
 	for (size_t i = 0; i < l->n; i++) {
 		bws_conn_forking(l->lent[i].conn);
-		bws_return(l->lent[i].conn, false);
+		if (l->lent[i].conn->id)
+			bws_return(l->lent[i].conn, false);
 	}
 	waits = bws_life_waits(l);
 	bws_unlock();
@@ -406,13 +435,16 @@ static void bws_life_lend(struct bws_life_loan *l)
 		struct bws_life_lent *at = &l->lent[i];
 
 		at->conn->overdue = !bws_settled(at->conn);
-		at->kept = at->conn->overdue && bws_fds_is(at->fd, at->conn);
-		if (at->kept)
+		at->kept = (at->conn->overdue || at->conn->foreign) && bws_fds_is(at->fd, at->conn);
+		if (at->kept) {
+			at->conn->kept++;
 			bws_r()->fcntl(at->fd, F_SETFD, FD_CLOEXEC);
-		else if (!bws_life_others(at, &at->tx, &at->rx))
+		} else if (!bws_life_others(at, &at->tx, &at->rx)) {
 			at->tx = UINT64_MAX;
+		}
 	}
 	bws_unlock();
+	pthread_setcancelstate(cancel, NULL);
 }
 
 /* Was it used, as far as anybody knows? Then nobody can tell where in the stream it is. */
@@ -429,10 +461,12 @@ static void bws_life_take_back(struct bws_life_loan *l, bool for_good)
 	if (!l->n)
 		return;
 	bws_lock();
+	for (size_t i = 0; i < l->n; i++)
+		l->lent[i].conn->kept -= l->lent[i].kept;
 	for (size_t i = 0; i < l->n; i++) {
 		struct bws_life_lent *at = &l->lent[i];
 
-		if (at->kept && bws_fds_is(at->fd, at->conn))
+		if (at->kept && !at->conn->kept && bws_fds_is(at->fd, at->conn))
 			bws_r()->fcntl(at->fd, F_SETFD, 0);
 		if (!at->kept && !at->conn->pinned && (for_good || bws_life_used(at))) {
 			at->conn->pinned = true;

@@ -148,7 +148,8 @@ while True:
 orders.sendall(b"s")
 soon(lambda: available(one) == 50000)
 orders.sendall(b"k")
-one.sendall(bytes(1000)) # who sends hears of it
+soon(lambda: one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[0] == 8) # CLOSE_WAIT
+one.send(bytes(1000)) # who sends hears of Beowire's end
 soon(lambda: why(one.fileno()) == b"the peer's endpoint is gone")
 assert taken(one) == (50000, errno.ECONNRESET)
 """,
