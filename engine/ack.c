@@ -24,7 +24,7 @@
 #define BW_ACK_PACKETS_GAPS 2 /* packets per acknowledgement while something is missing */
 /* Packets by which a frame's acknowledgement may be behind another one's for its count of marks to
  * be believed: less than half of what 16 bits count. */
-#define BW_ACK_LATE (1U << 14)
+#define BW_ACK_LATE 16384U
 
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
 		 uint32_t packets, uint32_t marks, bool now)

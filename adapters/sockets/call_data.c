@@ -144,7 +144,6 @@ BWS_CALL ssize_t sendto(int fd, const void *from, size_t n, int flags, const str
 			socklen_t len)
 {
 	struct bws_conn *c = bws_table_conn(fd);
-
 	ssize_t sent;
 
 	/* The kernel ignores the name, too. */
