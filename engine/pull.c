@@ -174,14 +174,14 @@ static bool bw_serve_abort(struct bw_engine *e, struct bw_serve *s)
 int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_region *g = bw_region_get(e, op->expose.key);
-	struct bw_list *l, *next;
 
 	if (!g)
 		return -ENOENT;
-	for (l = g->serves.next; l != &g->serves; l = next) {
-		next = l->next;
-		if (!bw_serve_abort(e, bw_entry(l, struct bw_serve, sibling)))
+	while (!bw_list_empty(&g->serves)) {
+		if (!bw_serve_abort(e, bw_first(&g->serves, struct bw_serve, sibling)))
 			return -EAGAIN;
+		if (op->one)
+			return -EINPROGRESS;
 	}
 	if (op->expose.untold)
 		bw_region_forget(e, g);
@@ -190,8 +190,8 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 	return 0;
 }
 
-/* Those of a peer; `key`: NULL: any. */
-static bool bw_pull_forbid_peer(struct bw_engine *e, struct bw_peer *p, const uint64_t *key)
+/* Those of a peer with this key. */
+static bool bw_pull_forbid_key(struct bw_engine *e, struct bw_peer *p, uint64_t key)
 {
 	struct bw_list *l, *next;
 
@@ -199,10 +199,33 @@ static bool bw_pull_forbid_peer(struct bw_engine *e, struct bw_peer *p, const ui
 		struct bw_serve *s = bw_entry(l, struct bw_serve, all);
 
 		next = l->next;
-		if (s->hosts && (!key || s->key == *key) && !bw_serve_abort(e, s))
+		if (s->hosts && s->key == key && !bw_serve_abort(e, s))
 			return false;
 	}
 	return true;
+}
+
+/* All of a peer, one by one if the host wants so: each that has been looked at goes behind the
+ * others, and so many are left to look at as the peer had asked for at first. */
+static int bw_pull_forbid_all(struct bw_engine *e, struct bw_peer *p, struct bw_op *op)
+{
+	if (!op->left)
+		op->left = p->asked;
+	while (op->left && !bw_list_empty(&p->serves)) {
+		struct bw_serve *s = bw_first(&p->serves, struct bw_serve, all);
+
+		bw_list_del(&s->all);
+		bw_list_add_before(&p->serves, &s->all);
+		if (s->hosts && !bw_serve_abort(e, s)) {
+			bw_list_del(&s->all);
+			bw_list_add_before(p->serves.next, &s->all);
+			return -EAGAIN;
+		}
+		if (--op->left && op->one)
+			return -EINPROGRESS;
+	}
+	op->left = 0;
+	return 0;
 }
 
 int bw_pull_forbid(struct bw_engine *e, struct bw_op *op)
@@ -210,13 +233,11 @@ int bw_pull_forbid(struct bw_engine *e, struct bw_op *op)
 	struct bw_peer *p = op->forbid.all ? bw_peer_get(e, op->peer) : NULL;
 	struct bw_list *l;
 
-	if (op->forbid.all && !p)
-		return -ENOTCONN;
-	if (p)
-		return bw_pull_forbid_peer(e, p, NULL) ? 0 : -EAGAIN;
+	if (op->forbid.all)
+		return p ? bw_pull_forbid_all(e, p, op) : -ENOTCONN;
 	for (l = e->peers.next; l != &e->peers; l = l->next) {
 		p = bw_entry(l, struct bw_peer, all);
-		if (p->state != BW_PEER_DOWN && !bw_pull_forbid_peer(e, p, &op->forbid.key))
+		if (p->state != BW_PEER_DOWN && !bw_pull_forbid_key(e, p, op->forbid.key))
 			return -EAGAIN;
 	}
 	return 0;

@@ -291,14 +291,15 @@ static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table
 }
 
 /* Nobody will hear of this buffer; a long message is still to be fetched. Lock held. */
-static void bwk_conn_disown(struct bwk_sock *bs, struct bwk_buf *b)
+static bool bwk_conn_disown(struct bwk_sock *bs, struct bwk_buf *b)
 {
 	b->owner = NULL;
 	if (b->use != BWK_BUF_EXPOSED)
-		return;
+		return true;
 	b->end_of = bs->peer;
 	refcount_inc(&bs->peer->refs);
 	bs->peer->unfetched++;
+	return true;
 }
 
 /* A socket leaves its peer; what it sent still arrives. The peer is told that something was left

@@ -219,6 +219,16 @@ int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
 	return port->dead ? -ESHUTDOWN : bwk_engine(port, submit, op, port->now);
 }
 
+int bwk_port_submit_breathing(struct bwk_port *port, struct bw_op *op, u32 *done)
+{
+	int error;
+
+	op->one = true;
+	while ((error = bwk_port_submit(port, op)) == -EINPROGRESS)
+		bwk_port_breathe(port, done);
+	return error;
+}
+
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
 {
 	struct bw_op op = {.type = BW_OP_PULL, .peer = handle};

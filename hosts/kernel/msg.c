@@ -654,23 +654,26 @@ int bwk_msg_shutdown(struct socket *sock, int how)
 	return 0;
 }
 
-/* The memory of a program that goes is used no longer; what was copied is still sent. */
-static void bwk_msg_abandon_buf(struct bwk_sock *bs, struct bwk_buf *b)
+/* The memory of a program that goes is used no longer; what was copied is still sent. False: its
+ * receiver has several fetches of it under way, of which one was ended. */
+static bool bwk_msg_abandon_buf(struct bwk_sock *bs, struct bwk_buf *b)
 {
-	struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
+	struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle, .one = true};
 	const struct bwk_peer *peer;
+	int error;
 
 	if (b->kind != BWK_BUF_USER)
-		return;
+		return true;
 	op.expose.key = b->key;
 	if (b->use == BWK_BUF_PULL) {
 		op.type = BW_OP_CANCEL_PULL;
 		op.pull_id = b->key;
 	}
-	peer = bwk_port_submit(bs->port, &op) == -EAGAIN ? bwk_peer_by_handle(bs->port, b->handle)
-							 : NULL;
+	error = bwk_port_submit(bs->port, &op);
+	peer = error == -EAGAIN ? bwk_peer_by_handle(bs->port, b->handle) : NULL;
 	if (peer) /* there is no memory to tell it */
 		bwk_peer_leave(bs->port, peer);
+	return error != -EINPROGRESS;
 }
 
 static void bwk_msg_abandon(struct bwk_sock *bs)

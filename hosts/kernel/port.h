@@ -234,6 +234,10 @@ void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock)
 extern const struct bw_host_ops bwk_host_ops;
 /* Submit an operation; -EAGAIN: bwk_port_feed() without the lock, and try again. */
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
+/* As bwk_port_submit(), for an operation that ends as many pulls as a peer may have under way: the
+ * lock is given away now and then, as by bwk_port_breathe(). */
+int bwk_port_submit_breathing(struct bwk_port *port, struct bw_op *op, u32 *done)
+	__must_hold(&port->lock);
 /* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
 /* Deliver events, as many as belong to a visit: who has gone makes room with the last one of what

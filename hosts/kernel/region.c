@@ -141,23 +141,40 @@ void bwk_region_leave(struct bwk_port *port, struct bwk_peer *peer)
 		bwk_region_drop(port, r);
 }
 
-/* Of a port whose program has gone: nobody keeps its memory by reading it slowly. Lock held. */
+/* Whatever a peer reads. Where there is no memory to tell the peer, it is left. Lock held. */
+static noinline void bwk_region_forbid_peer(struct bwk_port *port, u32 handle, u32 *done)
+	__must_hold(&port->lock)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .peer = handle, .forbid.all = true};
+	const struct bwk_peer *peer;
+	int error = 0;
+
+	while (!error && bwk_port_submit_breathing(port, &op, done) == -EAGAIN) {
+		bwk_port_unlock(port);
+		error = bwk_port_feed(port);
+		bwk_port_lock(port);
+	}
+	peer = error ? bwk_peer_by_handle(port, handle) : NULL;
+	if (peer)
+		bwk_peer_leave(port, peer);
+}
+
+/* Of a port whose program has gone: nobody keeps its memory by reading it slowly. Lock held; it is
+ * given away now and then. */
 void bwk_region_forbid_all(struct bwk_port *port)
 {
-	struct bw_op op = {.type = BW_OP_FORBID, .forbid.all = true};
 	struct bwk_region *r;
-	u32 done = 0;
+	u32 done = 0, handle;
 
 	while (!list_empty(&port->regions)) {
 		bwk_region_drop(port, list_first_entry(&port->regions, struct bwk_region, all));
 		bwk_port_breathe(port, &done);
 	}
 	while (!port->dead && !list_empty(&port->read)) {
-		r = list_first_entry(&port->read, struct bwk_region, all);
-		op.peer = r->peer->handle;
-		if (bwk_port_submit(port, &op) == -EAGAIN) /* there is no memory to tell it */
-			bwk_peer_leave(port, r->peer);
-		if (list_first_entry_or_null(&port->read, struct bwk_region, all) == r)
+		handle = list_first_entry(&port->read, struct bwk_region, all)->peer->handle;
+		bwk_region_forbid_peer(port, handle, &done);
+		r = list_first_entry_or_null(&port->read, struct bwk_region, all);
+		if (r && r->peer->handle == handle)
 			list_move_tail(&r->all, &port->read_last); /* its peer is ending */
 		bwk_port_breathe(port, &done);
 	}

@@ -199,12 +199,13 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 static int bwk_send_forbid(struct bwk_port *port, struct bwk_buf *b)
 {
 	struct bw_op retract = {.type = BW_OP_RETRACT, .peer = b->handle};
+	u32 done = 0;
 	int error;
 
 	if (b->done || b->back)
 		return 0;
 	retract.expose.key = b->key;
-	error = bwk_port_submit(port, &retract);
+	error = bwk_port_submit_breathing(port, &retract, &done);
 	bwk_port_run(port);
 	return error;
 }

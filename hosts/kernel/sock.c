@@ -166,7 +166,7 @@ struct bwk_buf *bwk_sock_named(const struct bwk_sock *bs, u64 cookie)
 	return node ? rb_entry(node, struct bwk_buf, named) : NULL;
 }
 
-void bwk_sock_disown(struct bwk_sock *bs, void (*each)(struct bwk_sock *bs, struct bwk_buf *b))
+void bwk_sock_disown(struct bwk_sock *bs, bool (*each)(struct bwk_sock *bs, struct bwk_buf *b))
 {
 	struct bwk_port *port = bs->port;
 	struct bwk_buf *b;
@@ -174,9 +174,10 @@ void bwk_sock_disown(struct bwk_sock *bs, void (*each)(struct bwk_sock *bs, stru
 
 	while (!hlist_empty(&bs->bufs)) {
 		b = hlist_entry(bs->bufs.first, struct bwk_buf, held);
-		hlist_del(&b->held);
-		hlist_add_head(&b->held, &port->bufs);
-		each(bs, b);
+		if (each(bs, b)) {
+			hlist_del(&b->held);
+			hlist_add_head(&b->held, &port->bufs);
+		}
 		bwk_port_breathe(port, &done);
 	}
 }

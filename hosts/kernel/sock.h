@@ -232,9 +232,10 @@ static inline void bwk_sock_lent(struct bwk_port *port, struct bwk_buf *b)
 void bwk_sock_name_buf(struct bwk_sock *bs, struct bwk_buf *b);
 /* The one with this cookie, or NULL; of several the oldest. Port's lock held. */
 struct bwk_buf *bwk_sock_named(const struct bwk_sock *bs, u64 cookie);
-/* A socket goes: its buffers that the engine has are the port's alone, each after `each`. Port's
- * lock held, which is given away now and then; nobody sends by the socket any more. */
-void bwk_sock_disown(struct bwk_sock *bs, void (*each)(struct bwk_sock *bs, struct bwk_buf *b));
+/* A socket goes: its buffers that the engine has are the port's alone, each once `each` is done
+ * with it; false: it is to be called again. Port's lock held, which is given away now and then;
+ * nobody sends by the socket any more. */
+void bwk_sock_disown(struct bwk_sock *bs, bool (*each)(struct bwk_sock *bs, struct bwk_buf *b));
 /* A buffer has come back from the engine: told to who waits for it, or freed. Port's lock held. */
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
 

@@ -229,6 +229,100 @@ static void forbid__during_service(void **state)
 	assert_false(bw_reliable.busy(engine(A)));
 }
 
+/* B reads A's exposed region `key` and A's own memory, in turn. */
+static void read_both(uint64_t key)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		pull(B, A, key, 20 + i, 0, 10000, 0);
+		pull(B, A, 0xFEED, 50 + i, 0, 10000, BW_PULL_HOST_KEY);
+	}
+	flush(B);
+	deliver_all();
+	assert_int_equal(world.node[A].host_reads, 4);
+}
+
+/* A host that may not work long at a time has them ended one by one. What is exposed is not
+ * forbidden, whatever lies before or behind. */
+static void forbid__of_all_one_by_one(void **state)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .one = true, .forbid.all = true};
+	int before, r, calls = 0;
+
+	meet(A, B);
+	host_region(A, 0xFEED, 5, 100000);
+	read_both(expose(A, B, 1, 100000));
+	op.peer = world.node[A].peer[B];
+	do {
+		before = world.node[A].host_reads;
+		r = submit(A, &op);
+		assert_in_range(world.node[A].host_reads, before - 1, before);
+	} while (++calls < 100 && r == -EINPROGRESS);
+	assert_int_equal(r, 0);
+	assert_in_range(calls, 7, 8);
+	assert_int_equal(world.node[A].host_reads, 0);
+	run(50 * BW_MS);
+	assert_int_equal(events_with("B PULLED 5"), 4);
+	assert_int_equal(events_with("ECANCELED"), 4);
+	assert_int_equal(events_with("len 10000"), 4);
+	expect_credit_settled(A, B);
+}
+
+/* Where there is no memory to tell of it, it goes on where it stopped once there is. */
+static void forbid__of_all_goes_on_with_memory(void **state)
+{
+	struct bw_op op = {.type = BW_OP_FORBID, .one = true, .forbid.all = true};
+	struct bw_slab *messages;
+	struct bw_txmsg *left;
+	int r = -EINPROGRESS;
+
+	world.node[A].grow_max = 0;
+	meet(A, B);
+	host_region(A, 0xFEED, 5, 100000);
+	read_both(expose(A, B, 1, 100000));
+	messages = &engine(A)->txmsgs;
+	left = bw_slab_alloc(messages);
+	while (bw_slab_alloc(messages))
+		;
+	bw_slab_free(messages, left);
+	op.peer = world.node[A].peer[B];
+	for (int i = 0; i < 100 && r == -EINPROGRESS; i++)
+		r = submit(A, &op);
+	assert_int_equal(r, -EAGAIN);
+	assert_int_equal(submit(A, &op), -EAGAIN);
+	assert_int_equal(world.node[A].host_reads, 3); /* of 4; the one answer had room */
+	world.node[A].grow_max = 64;
+	assert_int_equal(retract(A, 1), -ENOENT); /* after any call the host offers memory */
+	do {
+		r = submit(A, &op);
+	} while (r == -EINPROGRESS);
+	assert_int_equal(r, 0);
+	assert_int_equal(world.node[A].host_reads, 0);
+	node_kill(B); /* the messages that were taken are nobody's */
+}
+
+static void retract__one_by_one(void **state)
+{
+	struct bw_op op = {.type = BW_OP_RETRACT, .one = true};
+	int r, calls = 0;
+
+	meet(A, B);
+	op.expose.key = expose(A, B, 1, 100000);
+	for (unsigned int i = 0; i < 4; i++)
+		pull(B, A, op.expose.key, 20 + i, 0, 10000, 0);
+	flush(B);
+	deliver_all();
+	do {
+		r = submit(A, &op);
+	} while (++calls < 100 && r == -EINPROGRESS);
+	assert_int_equal(r, 0);
+	assert_int_equal(calls, 5);
+	run(50 * BW_MS);
+	assert_int_equal(events_with("B PULLED 2"), 4);
+	assert_int_equal(events_with("A REGION_DONE 1 ECANCELED"), 1);
+	assert_int_equal(events_with("ECANCELED"), 5);
+	expect_credit_settled(A, B);
+}
+
 /* An exposed region whose key nobody was told leaves without an event. */
 static void retract__untold(void **state)
 {
@@ -331,6 +425,9 @@ int pull_end_tests(void)
 		TEST(retract__of_an_idle_region),
 		TEST(retract__during_service),
 		TEST(forbid__during_service),
+		TEST(forbid__of_all_one_by_one),
+		TEST(forbid__of_all_goes_on_with_memory),
+		TEST(retract__one_by_one),
 		TEST(retract__untold),
 		TEST(retract__credit_of_lost_data_comes_back),
 		TEST(retract__data_that_waits_to_be_sent_again_is_not),

@@ -238,24 +238,64 @@ static bool sealed(int file, int tries)
 	return done;
 }
 
-static void test_pages_are_let_go(void **state)
+/* A sender's MiB in pages of a file. */
+struct paged {
+	int fd;	  /* that it is sent by */
+	int file; /* whose pages they are */
+	void *at; /* where the sender has them */
+};
+
+static struct paged paged(int fd)
+{
+	struct paged m = {fd, memfd_create("pages", MFD_ALLOW_SEALING), NULL};
+
+	assert_int_equal(ftruncate(m.file, MIB), 0);
+	m.at = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, m.file, 0);
+	assert_true(m.at != MAP_FAILED);
+	kt_fill(m.at, MIB, 9);
+	return m;
+}
+
+/* It arrives at `to`; from then on nobody refers to its pages. */
+static void expect_let_go(struct paged *m, int to)
+{
+	munmap(m->at, MIB);
+	assert_false(sealed(m->file, 1));
+	assert_int_equal(recv(to, bytes, MIB, 0), MIB);
+	assert_true(kt_filled(bytes, MIB, 9));
+	assert_true(sealed(m->file, 50)); /* each waits for a fraction of a second */
+	close(m->file);
+}
+
+static void test_pinned_pages_are_let_go(void **state)
 {
 	const struct beowire_info info = {.flags = BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_LONG};
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	int file = memfd_create("pages", MFD_ALLOW_SEALING);
-	void *at;
+	struct paged m = paged(p.a);
 
-	assert_int_equal(ftruncate(file, MIB), 0);
-	at = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	assert_true(at != MAP_FAILED);
-	kt_fill(at, MIB, 9);
-	assert_int_equal(kt_send_info(p.a, at, MIB, NULL, &info, 0), 0);
-	munmap(at, MIB);
-	assert_false(sealed(file, 1));
-	assert_int_equal(recv(p.b, bytes, MIB, 0), MIB);
-	assert_true(kt_filled(bytes, MIB, 9));
-	assert_true(sealed(file, 50)); /* each waits for a fraction of a second */
-	close(file);
+	assert_int_equal(kt_send_info(m.fd, m.at, MIB, NULL, &info, 0), 0);
+	expect_let_go(&m, p.b);
+	kt_close(&p);
+}
+
+static long send_paged(void *arg)
+{
+	const struct paged *m = arg;
+
+	return send(m->fd, m->at, MIB, 0);
+}
+
+/* Of a call that waits the pages are not pinned, but only referred to. */
+static void test_pages_of_a_call_are_let_go(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct paged m = paged(p.a);
+	struct kt_thread t;
+
+	kt_start(&t, send_paged, &m);
+	kt_becomes(kt_pinned(), MIB_PAGES, MIB_PAGES);
+	expect_let_go(&m, p.b);
+	assert_int_equal(kt_join(&t), MIB);
 	kt_close(&p);
 }
 
@@ -578,7 +618,8 @@ int main(void)
 		kt_test(test_sender_is_killed),
 		kt_test(test_asynchronous_sender_is_killed),
 		kt_test(test_puller_is_killed),
-		kt_test(test_pages_are_let_go),
+		kt_test(test_pinned_pages_are_let_go),
+		kt_test(test_pages_of_a_call_are_let_go),
 		kt_test(test_stopped_receiver),
 		kt_test(test_loss),
 		kt_test(test_full_queueing_discipline),
