@@ -35,6 +35,8 @@ struct bench_case {
 	unsigned mtu;	  /* bytes */
 	bool offloads;	  /* segmentation offloads of the veth: TSO, GSO, GRO */
 	bool checksum;	  /* the module's payload checksum */
+	bool key;	  /* both sides have the cluster key; module only */
+	bool encrypt;	  /* and encrypt */
 	size_t bulk;	  /* bytes that TCP carries beside each round trip */
 	unsigned trips;	  /* how many are measured */
 	unsigned warmup;  /* how many before that */
@@ -102,7 +104,7 @@ const char *bench_case_parse(struct bench_case *c, char *text);
 /* net.c */
 void bench_net_make(struct bench_net *net);
 void bench_net_enter(const struct bench_net *net, int side);
-void bench_net_set(const struct bench_net *net, unsigned mtu, bool offloads);
+void bench_net_set(const struct bench_net *net, const struct bench_case *c);
 uint32_t bench_net_address(int side);
 
 /* socket.c */

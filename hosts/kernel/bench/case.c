@@ -82,6 +82,10 @@ static bool parse_switch(struct bench_case *c, const char *name, const char *tex
 		c->offloads = on;
 	else if (!strcmp(name, "checksum"))
 		c->checksum = on;
+	else if (!strcmp(name, "key"))
+		c->key = on;
+	else if (!strcmp(name, "encrypt"))
+		c->encrypt = on;
 	else
 		return false;
 	return true;
@@ -133,5 +137,7 @@ const char *bench_case_parse(struct bench_case *c, char *text)
 		return "a row that large";
 	if (c->bulk && c->wait != BENCH_ONE)
 		return "bulk without wait=one";
+	if (c->encrypt && !c->key)
+		return "encrypt without key";
 	return NULL;
 }

@@ -132,7 +132,7 @@ void bench_crowd(const struct bench_case *c, const struct bench_net *net, unsign
 			-1, 0);
 	if (!w.pair || w.shared == MAP_FAILED || setrlimit(RLIMIT_NOFILE, &files))
 		bench_fail("out of memory");
-	bench_net_set(net, c->mtu, c->offloads);
+	bench_net_set(net, c);
 	open_all(&w, c, net);
 	*one = rate(&w, 1);
 	*two = rate(&w, CROWD_SHARES);

@@ -31,7 +31,7 @@ static const char usage[] =
 	"A case: transport=tcp|udp|raw|raw-all|rdm|seqpacket|datagram|stream|server|none, "
 	"and with commas\n"
 	"wait=block|poll|busy|one bytes=N count=N together=on|off mtu=N offloads=on|off\n"
-	"checksum=on|off bulk=N trips=N warmup=N profile=N\n";
+	"checksum=on|off key=on|off encrypt=on|off bulk=N trips=N warmup=N profile=N\n";
 
 static bool monotonic;
 static unsigned crowd; /* connections of one listener; 0: round trips and rows are measured */

@@ -234,7 +234,7 @@ void bench_measure(const struct bench_case *c, const struct bench_net *net,
 	struct pair pair, bulk;
 	pid_t child = 0;
 
-	bench_net_set(net, c->mtu, c->offloads);
+	bench_net_set(net, c);
 	open_pair(&pair, c, net);
 	if (c->bulk)
 		open_pair(&bulk, &beside, net);

@@ -208,7 +208,25 @@ void bench_net_make(struct bench_net *net)
 	}
 }
 
-void bench_net_set(const struct bench_net *net, unsigned mtu, bool offloads)
+/* Of this namespace. A key that nobody else has needs no secrecy. */
+static void set_secrets(const struct bench_case *c)
+{
+	char key[65] = "";
+
+	if (access("/proc/sys/net/beowire/key", F_OK)) {
+		if (c->key)
+			bench_fail("cannot set a key (is the module loaded?)");
+		return;
+	}
+	if (c->key)
+		memset(key, '5', sizeof(key) - 1);
+	write_setting("/proc/sys/net/beowire/encrypt", "0");
+	write_setting("/proc/sys/net/beowire/key", c->key ? key : "none");
+	if (c->encrypt)
+		write_setting("/proc/sys/net/beowire/encrypt", "1");
+}
+
+void bench_net_set(const struct bench_net *net, const struct bench_case *c)
 {
 	static const uint32_t segmentation[] = {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO};
 
@@ -218,14 +236,15 @@ void bench_net_set(const struct bench_net *net, unsigned mtu, bool offloads)
 
 		bench_net_enter(net, side);
 		fd = open_control();
-		r.ifr_mtu = (int)mtu;
+		r.ifr_mtu = (int)c->mtu;
 		control(fd, SIOCSIFMTU, &r, r.ifr_name);
 		for (size_t i = 0; i < sizeof(segmentation) / sizeof(*segmentation); i++) {
-			struct ethtool_value value = {.cmd = segmentation[i], .data = offloads};
+			struct ethtool_value value = {.cmd = segmentation[i], .data = c->offloads};
 
 			r.ifr_data = (void *)&value;
 			control(fd, SIOCETHTOOL, &r, r.ifr_name);
 		}
 		close(fd);
+		set_secrets(c);
 	}
 }

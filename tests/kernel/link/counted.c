@@ -162,6 +162,7 @@ static pid_t begin(const struct bench_net *net, int side, const char *library, c
 
 int main(int argc, char **argv)
 {
+	struct bench_case set = {.offloads = true};
 	struct bench_net net;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -172,7 +173,8 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	bench_net_make(&net);
-	bench_net_set(&net, (unsigned int)atoi(argv[2]), true);
+	set.mtu = (unsigned int)atoi(argv[2]);
+	bench_net_set(&net, &set);
 	for (int side = 0; side < 2; side++) {
 		bench_net_enter(&net, side);
 		attach(net.ifname[side]);

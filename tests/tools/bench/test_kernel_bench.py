@@ -86,12 +86,35 @@ def test_rows_of_messages_and_bulk_are_moved(stock_kernel: kernels.Kernel) -> No
     assert all(one < other for one, other in zip(sent, whole, strict=True))
 
 
+def test_a_key_and_encryption_cost_what_they_are_set_to() -> None:
+    """Each case has its own, whatever the one before had."""
+    row = "transport=rdm,wait=one,bytes=4096,trips=11,warmup=5"
+    ways = ["key=off", "key=on", "key=on,encrypt=on", "key=off"]
+    program = places.product(kernel.PROGRAM)
+    guest = machine.Guest(
+        [str(program), *(f"{row},{each}" for each in ways)],
+        cpus=1,
+        memory_mb=512,
+        load=["veth"],
+        modules=True,
+        icount=True,
+    )
+    told = [json.loads(line) for line in counted.run(guest).splitlines()][1:]
+    plain, keyed, encrypted, again = (each["whole"][0][0] for each in told)
+    assert plain < keyed < 1.25 * plain
+    assert encrypted > keyed + 2 * 2 * 2 * 4096  # both ends of both ways, two each byte at least
+    assert again == pytest.approx(plain, rel=0.05)
+
+
 def test_a_program_that_fails_fails_the_guest() -> None:
     with pytest.raises(BeowireError, match="carrier-pigeon: not understood"):
         run("transport=carrier-pigeon")
 
 
-@pytest.mark.parametrize("case", ["wait=one", "transport=tcp,bytes=0", "transport=tcp,bulk=1"])
+@pytest.mark.parametrize(
+    "case",
+    ["wait=one", "transport=tcp,bytes=0", "transport=tcp,bulk=1", "transport=rdm,encrypt=on"],
+)
 def test_a_case_that_is_not_understood(case: str) -> None:
     program = places.product(kernel.PROGRAM)
     done = subprocess.run([program, case], capture_output=True, text=True, check=False)

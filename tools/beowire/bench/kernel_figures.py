@@ -33,7 +33,7 @@ class Row:
     @property
     def remarks(self) -> str:
         """The options that tell the rows of one figure apart."""
-        shown = ("together", "offloads", "checksum")
+        shown = ("together", "offloads", "checksum", "key", "encrypt")
         return " ".join(f"{name} {self.options[name]}" for name in shown if name in self.options)
 
 
@@ -96,6 +96,16 @@ def _bulk(offloads: str) -> list[Row]:
     return rows
 
 
+def _secured(size: int, wait: str, **options: str | int) -> list[Row]:
+    """Without a key, with one, and encrypted."""
+    ways: list[dict[str, str | int]] = [
+        {"key": "off"},
+        {"key": "on"},
+        {"key": "on", "encrypt": "on"},
+    ]
+    return [Row("rdm", wait, size, {**options, **each}) for each in ways]
+
+
 FIGURES = [
     Figure("blocking-1", "1 byte, blocking", _trips(1, "block")),
     Figure(
@@ -126,6 +136,16 @@ FIGURES = [
         "bulk-1m-offloads",
         "1 MiB in one direction, per message, segmentation left to the device",
         _bulk("on"),
+    ),
+    Figure(
+        "secured-8",
+        "8 bytes, one thread, without a key, with one, and encrypted",
+        _secured(8, "one"),
+    ),
+    Figure(
+        "secured-1m",
+        "1 MiB there and back, without a key, with one, and encrypted",
+        _secured(1 << 20, "block", trips=5, warmup=3),
     ),
     Figure(
         "growth",
