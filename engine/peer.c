@@ -67,6 +67,7 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
 	p->ping_at = BW_NEVER;
 	p->proven = e->now;
+	p->deadline = BW_NEVER;
 	bw_credit_start(e, p);
 	bw_list_add_before(&e->peers, &p->all);
 	e->count.peers++;
@@ -315,6 +316,34 @@ static uint64_t bw_peer_unconfirmed_deadline(const struct bw_engine *e, const st
 	return at;
 }
 
+static BW_APART void bw_peer_excuse(struct bw_engine *e, struct bw_peer *p, uint64_t late)
+{
+	p->deadline = e->now; /* once for each such time */
+	/* the first peer of each such time tells it */
+	if ((p->waiting_since || p->arriving) &&
+	    (!e->late || e->now - e->late >= e->cfg.dead_ns / 4)) {
+		e->late = e->now;
+		if (bw_ops(e)->excused)
+			bw_ops(e)->excused(e->host, p->handle, late);
+	}
+	if (p->waiting_since)
+		p->waiting_since =
+			bw_min_u64(bw_max_u64(p->proven, p->waiting_since) + late, e->now);
+	p->arrived = bw_min_u64(p->arrived + late, e->now);
+}
+
+/* A peer is looked at this late after its deadline only if the host was stopped, or its clock
+ * jumped: nobody was asked meanwhile, and no answer was read. Such a time says nothing about the
+ * peer. To be called before its deadline is set anew, by its timer or by a frame that was read
+ * first. */
+static inline void bw_peer_excuse_late(struct bw_engine *e, struct bw_peer *p)
+{
+	uint64_t late = e->now - p->deadline;
+
+	if (BW_UNLIKELY(e->now > p->deadline && late >= e->cfg.dead_ns / 4))
+		bw_peer_excuse(e, p, late);
+}
+
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 {
 	uint64_t at;
@@ -326,6 +355,7 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 		bw_timer_set(e, p, bw_max_u64(p->gone_at, e->now + 1));
 		return;
 	}
+	bw_peer_excuse_late(e, p);
 	bw_peer_plan_ping(e, p);
 	at = p->ping_at;
 	if (BW_LIKELY(p->confirmed))
@@ -397,26 +427,6 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_loss_probe(e, p, t);
 }
 
-/* Timers run this late only if the host was stopped, or its clock jumped: nobody was asked
- * meanwhile, and no answer was read. Such a time says nothing about the peer. */
-static void bw_peer_excuse(struct bw_engine *e, struct bw_peer *p)
-{
-	uint64_t late = e->now - p->deadline, least = e->cfg.dead_ns / 4;
-
-	if (late < least)
-		return;
-	/* the first peer of each such time tells it */
-	if ((p->waiting_since || p->arriving) && (!e->late || e->now - e->late >= least)) {
-		e->late = e->now;
-		if (bw_ops(e)->excused)
-			bw_ops(e)->excused(e->host, p->handle, late);
-	}
-	if (p->waiting_since)
-		p->waiting_since =
-			bw_min_u64(bw_max_u64(p->proven, p->waiting_since) + late, e->now);
-	p->arrived = bw_min_u64(p->arrived + late, e->now);
-}
-
 void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 {
 	uint8_t i;
@@ -428,7 +438,7 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 			bw_peer_schedule(e, p);
 		return;
 	}
-	bw_peer_excuse(e, p);
+	bw_peer_excuse_late(e, p);
 	if (p->waiting_since && bw_peer_waits(p) &&
 	    e->now >= bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);

@@ -589,6 +589,28 @@ static void clock__jumps_ahead_within_a_message(void **state)
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
+/* What is read first may prove nothing of the peer: that the host stood still is not forgotten over
+ * it. */
+static void clock__jumps_ahead_before_frames_that_prove_nothing(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	post(A, B, 3, 8);
+	flush(A);
+	drop_all();
+	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
+	flush(B);
+	pass(HOUR);
+	deliver_all();
+	run(20 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(events_with("A SENT 3"), 1);
+	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
+	assert_int_equal(world.node[A].excused, 1);
+}
+
 /* A peer that has died meanwhile is given up all the same, in the usual time. */
 static void clock__jumps_ahead_and_the_peer_is_dead(void **state)
 {
@@ -684,6 +706,7 @@ int dead_tests(void)
 		TEST(clock__jumps_ahead_and_all_is_lost),
 		TEST(clock__jumps_ahead_by_nearly_all_of_the_time),
 		TEST(clock__jumps_ahead_within_a_message),
+		TEST(clock__jumps_ahead_before_frames_that_prove_nothing),
 		TEST(clock__jumps_ahead_and_the_peer_is_dead),
 		TEST(clock__that_jumps_is_told_to_the_host),
 		TEST(clock__that_jumps_without_harm_is_not_told),

@@ -27,6 +27,9 @@ HANG_S = 240.0
 
 MEBI = 1 << 20
 
+RANK = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}
+"""In which variable a launcher tells a process its rank."""
+
 PROGRAMS = (
     "big",
     "cancel",

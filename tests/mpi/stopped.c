@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The last rank is stopped (SIGSTOP) for some seconds while the others send to it and wait for it:
- * nothing may be lost and nobody may be declared dead. A child process wakes it again.
+ * nothing may be lost and nobody may be declared dead. A child process wakes it again. With
+ * --together 1 all ranks are stopped at the same time, each while it waits for its neighbours.
  */
 #include "check.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,14 +57,37 @@ static void traffic(const struct check *check, int peer, unsigned int seconds)
 	free(in);
 }
 
+/* Each rank stops while it sends to the next one and receives from the one before. */
+static void stop_together(const struct check *check, unsigned int seconds)
+{
+	int next = (check->rank + 1) % check->size;
+	int before = (check->rank + check->size - 1) % check->size;
+	size_t bytes = (size_t)16 << 20;
+	unsigned char *in = ex_alloc(bytes), *out = ex_alloc(bytes);
+	MPI_Request requests[2];
+
+	ex_pattern_fill(out, bytes, (uint64_t)check->rank);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Irecv(in, (int)bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD, &requests[0]);
+	MPI_Isend(out, (int)bytes, MPI_BYTE, next, 0, MPI_COMM_WORLD, &requests[1]);
+	sleep_stopped(seconds);
+	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	check_pattern(in, bytes, (uint64_t)before, "message");
+	free(out);
+	free(in);
+}
+
 int main(int argc, char **argv)
 {
 	struct check check = check_start(&argc, &argv, 2);
 	unsigned int seconds = (unsigned int)check_option(argc, argv, "--seconds", 30, 0, 3600);
+	bool together = check_option(argc, argv, "--together", 0, 0, 1);
 	int last = check.size - 1;
 
 	check_options(argc, argv);
-	if (check.rank == last) {
+	if (together) {
+		stop_together(&check, seconds);
+	} else if (check.rank == last) {
 		for (int peer = 0; peer < last; peer++)
 			traffic(&check, peer, seconds);
 	} else {
