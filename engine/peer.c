@@ -344,10 +344,19 @@ static inline void bw_peer_excuse_late(struct bw_engine *e, struct bw_peer *p)
 		bw_peer_excuse(e, p, late);
 }
 
+/* Looked at now and then: how late that is tells of a host that stood still, where the end of the
+ * time would be reached by then. Who is waited for is asked more often anyway. */
+static BW_APART uint64_t bw_peer_arriving_deadline(const struct bw_engine *e,
+						   const struct bw_peer *p)
+{
+	return bw_min_u64(p->arrived + e->cfg.dead_ns, e->now + e->cfg.dead_ns / 8);
+}
+
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 {
 	uint64_t at;
 	uint8_t i;
+	bool waits;
 
 	if (p->state == BW_PEER_DOWN)
 		return;
@@ -355,6 +364,9 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 		bw_timer_set(e, p, bw_max_u64(p->gone_at, e->now + 1));
 		return;
 	}
+	waits = bw_peer_waits(p);
+	if (!waits)
+		p->waiting_since = 0;
 	bw_peer_excuse_late(e, p);
 	bw_peer_plan_ping(e, p);
 	at = p->ping_at;
@@ -363,15 +375,13 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 			at = bw_min_u64(at, bw_path_deadline(e, p->path[i]));
 	else
 		at = bw_min_u64(at, bw_peer_unconfirmed_deadline(e, p));
-	if (!bw_peer_waits(p)) {
-		p->waiting_since = 0;
-	} else {
+	if (waits) {
 		if (!p->waiting_since)
 			p->waiting_since = e->now ? e->now : 1;
 		at = bw_min_u64(at, bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns);
 	}
-	if (p->arriving)
-		at = bw_min_u64(at, p->arrived + e->cfg.dead_ns);
+	if (BW_UNLIKELY(p->arriving))
+		at = bw_min_u64(at, bw_peer_arriving_deadline(e, p));
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }

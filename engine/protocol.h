@@ -182,8 +182,7 @@ enum bw_op_type {
 	BW_OP_PULL,	   /* fetch a region of a peer into a buffer */
 	BW_OP_EXPOSE,	   /* let peers pull a buffer once; sets .expose.key */
 	BW_OP_RETRACT,	   /* take an exposed region back; REGION_DONE(-ECANCELED) follows. After
-			    * -EAGAIN or -EINPROGRESS it is still exposed, though pulls of it may
-			    * have ended */
+			    * -EAGAIN it is still exposed, though pulls of it may have ended */
 	BW_OP_FORBID,	   /* end what region_find() has allowed; who asked is told -ECANCELED.
 			    * After -EAGAIN or -EINPROGRESS some of it goes on */
 	BW_OP_CANCEL_PULL, /* end a pull; PULLED(-ECANCELED) follows */
@@ -197,7 +196,8 @@ struct bw_op {
 	uint64_t cookie; /* the host's own; comes back in the completion event */
 	uint32_t left;	 /* FORBID of all: 0 at first; between calls that end `one` the engine's */
 	bool one;	 /* RETRACT, FORBID of all: end one pull at most; -EINPROGRESS: there may be
-			  * more, the same operation is to be submitted again */
+			  * more, the same operation is to be submitted again. Of a region that is
+			  * taken back so nothing more can be asked for from the first time on */
 	union {
 		struct {
 			uint64_t node; /* 0: unknown */

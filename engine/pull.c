@@ -101,7 +101,7 @@ static void bw_region_release(struct bw_engine *e, struct bw_region *g)
 {
 	g->released = true;
 	if (bw_list_empty(&g->serves))
-		bw_region_end(e, g, 0);
+		bw_region_end(e, g, g->recalled ? -ECANCELED : 0);
 }
 
 /* The end of a pull that data does not bring about: an error, or 0 for a pull of nothing.
@@ -177,6 +177,7 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 
 	if (!g)
 		return -ENOENT;
+	g->recalled = op->one; /* else its peer could ask for it anew as fast as it is ended */
 	while (!bw_list_empty(&g->serves)) {
 		if (!bw_serve_abort(e, bw_first(&g->serves, struct bw_serve, sibling)))
 			return -EAGAIN;
@@ -254,7 +255,7 @@ static int32_t bw_pull_locate(struct bw_engine *e, struct bw_peer *p, const stru
 		return e->ops->region_find(e->host, p->handle, w->tag, w->offset, w->total, buf,
 					   off);
 	g = bw_region_get(e, w->tag);
-	if (!g || g->released)
+	if (!g || g->released || g->recalled)
 		return -ENOENT;
 	if (g->peer != p)
 		return -EACCES;

@@ -360,7 +360,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 		bw_queue_add(flow, m, before);
 		p->arrived = e->now;
 		if (!p->arriving++)
-			bw_peer_sooner(e, p, e->now + e->cfg.dead_ns);
+			bw_peer_sooner(e, p, e->now + e->cfg.dead_ns / 8);
 	}
 	if (m->total != w->total)
 		return -BW_DROP_MALFORMED;

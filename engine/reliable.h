@@ -191,6 +191,7 @@ struct bw_region {
 	uint64_t asked; /* bytes of it that its peer has asked for, some perhaps twice */
 	bool begun;	/* it has asked */
 	bool released;	/* by its peer; ends with the last serve that reads it */
+	bool recalled;	/* by the host, who has its serves ended one by one */
 };
 
 /* A pull of a peer that we serve. */

@@ -54,6 +54,11 @@ static void bws_choice_end_window(struct bws_choice *c, uint64_t now, uint64_t b
 {
 	double rate = (double)(bytes - c->bytes) * 1e9 / (double)(now - c->began);
 
+	/* Who stood still for most of a window has measured that, and not what moves more. */
+	if (now - c->began > BWS_CHOICE_STALE) {
+		bws_choice_begin_window(c, now);
+		return;
+	}
 	/* Little is moved: nobody would notice, and chance would decide. It may be more soon. */
 	if (c->window == 1 && bytes - c->bytes < BWS_CHOICE_LEAST) {
 		c->hold_ns = 0;

@@ -21,6 +21,7 @@
 #define BWS_CHOICE_SETTLE   5000000ull	   /* ns from a change to when it is measured */
 #define BWS_CHOICE_PATIENCE 50000000ull	   /* the same while connections have not changed yet */
 #define BWS_CHOICE_MEASURE  20000000ull	   /* ns of a window that are measured, at least */
+#define BWS_CHOICE_STALE    400000000ull   /* ns; a longer one proves nothing */
 #define BWS_CHOICE_LEAST    4096	   /* bytes in the first window, else nothing is compared */
 #define BWS_CHOICE_HOLD	    1000000000ull  /* ns for which a result holds, at first */
 #define BWS_CHOICE_LONGEST  16000000000ull /* and at most */

@@ -27,6 +27,7 @@
 #define BWS_CONTROL_IDLE    (100 * BWS_MS) /* else, while nobody tells us of a change */
 #define BWS_CONTROL_SLOW    (1 * BWS_S)	   /* the same, of one that has not left TCP for long */
 #define BWS_CONTROL_NEVER   UINT64_MAX
+#define BWS_CONTROL_LATE    BWS_S /* who wakes up so late stood still, and the peer perhaps too */
 #define BWS_CONTROL_PAIRING (5 * BWS_S)	  /* it is expected to leave TCP */
 #define BWS_CONTROL_FIRST   (5 * BWS_MS)  /* before the first offer */
 #define BWS_CONTROL_RESCUE  (50 * BWS_MS) /* between two tries to tell the peer */
@@ -372,6 +373,11 @@ static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
 	return now + (bws_control_pairs(c, now) ? BWS_CONTROL_IDLE : BWS_CONTROL_SLOW);
 }
 
+static uint64_t bws_control_sooner(uint64_t one, uint64_t other)
+{
+	return one < other ? one : other;
+}
+
 /* What there is to do for one, and when it is to be looked at again if nobody asks for that
  * before: who changes something asks by bws_attend(). */
 static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
@@ -390,7 +396,7 @@ static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 		uint64_t end = c->offer_at;
 
 		bws_control_orphan(c, now);
-		return c->id ? end : BWS_CONTROL_NEVER;
+		return c->id ? bws_control_sooner(end, now + BWS_CONTROL_LATE) : BWS_CONTROL_NEVER;
 	}
 	if (c->paired)
 		return bws_control_paired(c, now);
@@ -476,11 +482,6 @@ static uint64_t bws_control_choose(uint64_t now)
 	return at;
 }
 
-static uint64_t bws_control_sooner(uint64_t one, uint64_t other)
-{
-	return one < other ? one : other;
-}
-
 /* When to look again; fds: sockets that are drained. */
 static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 {
@@ -543,6 +544,19 @@ static void bws_control_receive(const struct pollfd *fds)
 	}
 }
 
+/* This process woke up so late: nobody's time is over by that. */
+static void bws_control_stood(uint64_t late)
+{
+	bws_lock();
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		if (c->orphan)
+			c->offer_at += late;
+		if (c->rescue)
+			c->rescue_until += late;
+	}
+	bws_unlock();
+}
+
 static void *bws_control_main(void *arg)
 {
 	struct pollfd fds[3 + BWS_REGISTRAR_FDS + BWS_CONTROL_DRAIN];
@@ -575,6 +589,9 @@ static void *bws_control_main(void *arg)
 		if (at != BWS_CONTROL_NEVER)
 			at = at > now ? at - now : 0;
 		bws_r()->ppoll(fds, (nfds_t)n, bw_clock_span(at, &t), NULL);
+		now = bw_clock_now() - now;
+		if (at != BWS_CONTROL_NEVER && now > at + BWS_CONTROL_LATE)
+			bws_control_stood(now - at);
 		if (fds[0].revents)
 			bws_r()->read(bws_control.wake, &count, sizeof(count));
 		bws_control_receive(fds + 1);

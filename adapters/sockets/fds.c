@@ -364,13 +364,14 @@ bool bws_pin_to_receive(struct bws_conn *c, const char *why)
 
 bool bws_pin_to_send(struct bws_conn *c, int fd, const char *why, int flags)
 {
-	uint64_t deadline = UINT64_MAX, until = bw_clock_now() + BWS_FDS_PATIENCE;
+	struct bws_patience patience = bws_patience(BWS_FDS_PATIENCE);
+	uint64_t deadline = UINT64_MAX;
 	int rc = 0;
 
 	bws_pin_begin(c, why);
 	/* The way back is a round trip; what TCP has no room for then waits as a send does. */
 	while (!bws_return_wait(c, false, BWS_MS) && bws_pin_left(c) == UINT64_MAX) {
-		if (bw_clock_now() > until)
+		if (!bws_patient(&patience))
 			return bws_settled(c) || bws_pin_failed(c);
 	}
 	if (!bws_blocks(fd, flags))

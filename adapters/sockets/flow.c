@@ -253,7 +253,7 @@ static void bws_flow_overdue(void)
 
 bool bws_return_wait(struct bws_conn *one, bool final, uint64_t timeout_ns)
 {
-	uint64_t until = bw_clock_now() + timeout_ns;
+	struct bws_patience patience = bws_patience(timeout_ns);
 	bool done;
 
 	bws_lock();
@@ -262,7 +262,7 @@ bool bws_return_wait(struct bws_conn *one, bool final, uint64_t timeout_ns)
 		bws_return(c, final);
 	done = bws_flow_all_settled(one, final);
 	bws_unlock();
-	while (!done && bw_clock_now() < until) {
+	while (!done && bws_patient(&patience)) {
 		if (!bws_progress())
 			bws_pause();
 		bws_lock();

@@ -409,7 +409,7 @@ static bool bws_life_waits(const struct bws_life_loan *l)
  * are waited for together, and once. */
 static void bws_life_lend(struct bws_life_loan *l)
 {
-	uint64_t until = bw_clock_now() + BWS_LIFE_PATIENCE;
+	struct bws_patience patience = bws_patience(BWS_LIFE_PATIENCE);
 	bool waits;
 	int cancel;
 
@@ -423,7 +423,7 @@ static void bws_life_lend(struct bws_life_loan *l)
 	}
 	waits = bws_life_waits(l);
 	bws_unlock();
-	while (waits && bw_clock_now() < until) {
+	while (waits && bws_patient(&patience)) {
 		if (!bws_progress())
 			bws_pause();
 		bws_lock();

@@ -14,7 +14,9 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "clock.h"
 #include "conn.h"
+#include "core.h"
 
 #define BWS_WAIT_MORE 2 /* descriptors that bws_sleep() adds */
 
@@ -77,6 +79,32 @@ int bws_await(struct bws_conn *c, int fd, short events, uint64_t deadline);
 
 /* A moment's rest of who polls. */
 void bws_pause(void);
+
+/* The time for which a loop looks again and again. A process that stood still has not looked, so
+ * that no more than a moment is taken for what lies between two looks. */
+#define BWS_PATIENCE_LOOK (100 * BWS_MS)
+
+struct bws_patience {
+	uint64_t left; /* ns */
+	uint64_t at;   /* of the last look, by bw_clock_now() */
+};
+
+static inline struct bws_patience bws_patience(uint64_t ns)
+{
+	return (struct bws_patience){.left = ns, .at = bw_clock_now()};
+}
+
+/* At each look: is there time left? */
+static inline bool bws_patient(struct bws_patience *p)
+{
+	uint64_t now = bw_clock_now(), taken = now - p->at;
+
+	if (taken > BWS_PATIENCE_LOOK)
+		taken = BWS_PATIENCE_LOOK;
+	p->at = now;
+	p->left -= taken < p->left ? taken : p->left;
+	return p->left;
+}
 
 /* The control thread is to look at this connection: it drains, or something is to be told. Lock
  * held. */

@@ -589,6 +589,44 @@ static void clock__jumps_ahead_within_a_message(void **state)
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
+/* The half is acknowledged, and there is nothing else to do but to wait for the other one. Both
+ * stand still, and this side goes on first. */
+static void clock__jumps_ahead_while_only_the_rest_of_a_message_is_wanted(void **state)
+{
+	static const uint64_t times[] = {45 * BW_S, 61 * BW_S, 80 * BW_S, HOUR};
+
+	for (unsigned int i = 0; i < 4; i++) {
+		meet(A, B);
+		post(A, B, 3, 60000);
+		flush(A);
+		deliver(0);
+		drop_all();
+		pass(50 * BW_MS);
+		flush(B);
+		deliver_all();
+		assert_int_equal(engine(B)->ready.next == &engine(B)->ready, 1);
+		pass(times[i]);
+		flush(B);
+		pass(BW_S);
+		flush(B);
+		assert_int_equal(events_with("PEER_DOWN"), 0);
+		run(20 * BW_S);
+		assert_int_equal(events_with("B MESSAGE 3"), 1);
+		assert_int_equal(events_with("A SENT 3"), 1);
+		forget_logs();
+	}
+	/* who sends nothing more is given up all the same */
+	post(A, B, 3, 60000);
+	flush(A);
+	deliver(0);
+	drop_all();
+	node_kill(A);
+	run(58 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	run(3 * BW_S);
+	assert_int_equal(events_with("B PEER_DOWN A ETIMEDOUT"), 1);
+}
+
 /* What is read first may prove nothing of the peer: that the host stood still is not forgotten over
  * it. */
 static void clock__jumps_ahead_before_frames_that_prove_nothing(void **state)
@@ -651,6 +689,23 @@ static void clock__that_jumps_is_told_to_the_host(void **state)
 	assert_int_equal(world.node[A].excused_peer, world.node[A].peer[B]);
 }
 
+/* Nor if all that was waited for is there to be read. */
+static void clock__that_jumps_before_the_answer_is_read_is_not_told(void **state)
+{
+	meet(A, B);
+	post(A, B, 9, 8);
+	flush(A);
+	deliver_all();
+	pass(50 * BW_MS);
+	flush(B);
+	assert_int_equal(frames_with("B>A ACK"), 1);
+	pass(HOUR);
+	deliver_all();
+	run(BW_S);
+	assert_int_equal(events_with("A SENT 9"), 1);
+	assert_int_equal(world.node[A].excused, 0);
+}
+
 /* Nor is it told of what gives nobody up: a shorter time, and one in which nobody is waited for. */
 static void clock__that_jumps_without_harm_is_not_told(void **state)
 {
@@ -706,9 +761,11 @@ int dead_tests(void)
 		TEST(clock__jumps_ahead_and_all_is_lost),
 		TEST(clock__jumps_ahead_by_nearly_all_of_the_time),
 		TEST(clock__jumps_ahead_within_a_message),
+		TEST(clock__jumps_ahead_while_only_the_rest_of_a_message_is_wanted),
 		TEST(clock__jumps_ahead_before_frames_that_prove_nothing),
 		TEST(clock__jumps_ahead_and_the_peer_is_dead),
 		TEST(clock__that_jumps_is_told_to_the_host),
+		TEST(clock__that_jumps_before_the_answer_is_read_is_not_told),
 		TEST(clock__that_jumps_without_harm_is_not_told),
 		TEST(clock__goes_back),
 		TEST(clock__goes_back_and_all_is_lost),

@@ -323,6 +323,30 @@ static void retract__one_by_one(void **state)
 	expect_credit_settled(A, B);
 }
 
+/* Who asks for it again meanwhile gets nothing, so that it comes to an end, and a last fetch that
+ * is complete does not make it one of all. */
+static void retract__one_by_one_is_not_asked_again(void **state)
+{
+	struct bw_op op = {.type = BW_OP_RETRACT, .one = true};
+
+	meet(A, B);
+	op.expose.key = expose(A, B, 1, 100000);
+	for (unsigned int i = 0; i < 3; i++)
+		pull(B, A, op.expose.key, 20 + i, 0, 1000, i == 2 ? BW_PULL_FINAL : 0);
+	flush(B);
+	deliver_all();
+	assert_int_equal(submit(A, &op), -EINPROGRESS);
+	assert_int_equal(submit(A, &op), -EINPROGRESS);
+	pull(B, A, op.expose.key, 30, 0, 1000, 0);
+	run(50 * BW_MS);
+	assert_int_equal(events_with("B PULLED 2"), 3);
+	assert_int_equal(events_with("B PULLED 22 len 1000"), 1);
+	assert_int_equal(events_with("B PULLED 30 ENOENT"), 1);
+	assert_int_equal(events_with("A REGION_DONE 1 ECANCELED"), 1);
+	assert_int_equal(submit(A, &op), -ENOENT);
+	expect_credit_settled(A, B);
+}
+
 /* An exposed region whose key nobody was told leaves without an event. */
 static void retract__untold(void **state)
 {
@@ -428,6 +452,7 @@ int pull_end_tests(void)
 		TEST(forbid__of_all_one_by_one),
 		TEST(forbid__of_all_goes_on_with_memory),
 		TEST(retract__one_by_one),
+		TEST(retract__one_by_one_is_not_asked_again),
 		TEST(retract__untold),
 		TEST(retract__credit_of_lost_data_comes_back),
 		TEST(retract__data_that_waits_to_be_sent_again_is_not),

@@ -69,15 +69,15 @@ def test_a_node_apart_is_told_of_once(
     assert any(name in first[0] for name in others)
 
 
-@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_a_clock_that_jumps_is_told_of_once(mpi: Mpi, four: Cluster) -> None:
+@pytest.mark.parametrize(("mpi", "links"), [("openmpi", "packet,local"), ("mpich", "udp")])
+def test_a_clock_that_jumps_is_told_of_once(mpi: Mpi, links: str, four: Cluster) -> None:
     """All nodes stand still together, which each notices, and go on: nobody is given up."""
     job = Job(
         [str(executable("tests/mpi/stopped", mpi)), "--together", "1", "--seconds", "8"],
         4,
         "beowire",
         mpi=mpi,
-        environment={"BEOWIRE_DEAD_TIMEOUT": "6"},
+        environment={"BEOWIRE_DEAD_TIMEOUT": "6", "BEOWIRE_LINKS": links},
     )
     record, text = run_to_its_end(job, four)
     assert record.exit_status == 0, text

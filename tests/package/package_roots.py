@@ -22,7 +22,10 @@ PLACE = Path(os.environ.get("BEOWIRE_TEST_ROOTS", "/var/tmp/beowire-roots"))
 PIP_CERTIFICATES = "PIP_CERT"
 _FOR_A_BUILD = "apt-utils build-essential gpg libopenmpi-dev lintian python3-venv"
 """Beside Build-Depends: for the command, for a repository, for the checker and for MPI programs."""
-_OF_ARM64 = ("libc6-dev", "libcmocka-dev", "libfabric-dev", "libgcc-12-dev", "libsodium-dev")
+_OF_ARM64 = (
+    *("libc6-dev", "libcmocka-dev", "libfabric-dev", "libgcc-12-dev", "libsodium-dev"),
+    *("libmpich-dev", "libopenmpi-dev"),
+)
 _PROGRAMS = {
     "pi": "-I examples examples/pi.c examples/common.c",
     "onesided": "-I examples -I tests/mpi tests/mpi/onesided.c tests/mpi/check.c examples/common.c",

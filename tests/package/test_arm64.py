@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """All that is compiled, compiled for arm64 by Debian's cross compiler, and its unit tests executed
-by qemu-user; two processes of arm64 exchange messages, and one of them with one of this machine.
+by qemu-user; two processes of arm64 exchange messages, and one of them with one of this machine;
+MPI programs of arm64, with Debian's Open MPI for it, run between the nodes of a lab.
 
 The emulator knows no other page size, no weaker order of memory than this machine has, neither raw
 frames nor reads of another process's memory: what needs these is not executed.
@@ -12,11 +13,18 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import package_roots
 import pytest
 from beowire import places
+from beowire.lab import up
+from beowire.lab.lab import MTU_DEFAULT_BYTES
+from beowire.run import cluster, path
+from beowire.run.cluster import Cluster
+from beowire.run.job import run_captured
+from beowire.run.launch import Job
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 
@@ -26,11 +34,20 @@ NEEDED = {
     "qemu-aarch64-static": "qemu-user-static",
 }
 SUITES = ("engine", "local", "user")
-NOT_EXECUTED = ("engine-sanitized", "test_keeper")
-"""Of these suites: sanitizers for arm64 are not among what is unpacked, and the emulator knows no
-groups of packet sockets."""
+MPI_PROGRAMS = {
+    "pi": ("examples/pi", "--precision", "1e-6"),
+    "collectives": ("tests/mpi/collectives",),
+    "matching": ("tests/mpi/matching",),
+    "onesided": ("tests/mpi/onesided",),
+    "storm": ("tests/mpi/storm",),
+}
+MPI_LIMIT_S = 600.0
+NOT_EXECUTED = ("engine-sanitized", "test_keeper", "test_discard")
+"""Of these suites: sanitizers for arm64 are not among what is unpacked, the emulator knows no
+groups of packet sockets, and has threads of its own where threads are counted."""
 BEYOND_IT = {
     "local/test_local_message cma on": {
+        "envelope__fetched_ones_count_when_there_is_room",
         "envelope__is_pulled_whole",
         "envelope__with_a_hole_is_an_error",
     },
@@ -90,6 +107,7 @@ def _wanted(ninja: list[str]) -> list[str]:
         for name in made
         if not name.startswith(("tests/", "examples/", "hosts/sim", "hosts/kernel/bench"))
         or (name.startswith(tests) and "sanitized" not in name)
+        or name in [words[0] for words in MPI_PROGRAMS.values()]
     ]
 
 
@@ -179,3 +197,32 @@ def test_two_processes_of_arm64_exchange_messages(root: Path, built: Path, links
 def test_one_of_arm64_and_one_of_this_machine_do(root: Path, built: Path) -> None:
     assert "beowire" in pair(root, built, places.build_dir(), "udp").stdout
     assert "beowire" in pair(root, places.build_dir(), built, "udp").stdout
+
+
+@pytest.fixture(scope="module")
+def pair_of_nodes() -> Iterator[Cluster]:
+    name = f"test-arm64-{os.getpid()}"
+    up.up(name, 2, MTU_DEFAULT_BYTES)
+    try:
+        yield cluster.of_lab(name)
+    finally:
+        up.down(name)
+
+
+@pytest.mark.parametrize("name", MPI_PROGRAMS)
+def test_mpi_programs_of_arm64_between_two_nodes(
+    name: str, root: Path, built: Path, pair_of_nodes: Cluster
+) -> None:
+    """The launcher is this machine's, of the same release; it does not share memory with them."""
+    program, *arguments = MPI_PROGRAMS[name]
+    job = Job(
+        ["qemu-aarch64-static", "-L", str(root), str(built / program), *arguments],
+        2,
+        "beowire",
+        mpi="openmpi",
+        provider_dir=str(built / "adapters" / "libfabric"),
+        environment={"BEOWIRE_LINKS": "udp", "PMIX_MCA_gds": "hash"},
+    )
+    record, output = run_captured(job, pair_of_nodes, MPI_LIMIT_S)
+    assert name == "pi" or f"ok {name}" in output.splitlines(), output
+    path.prove(record, 1)

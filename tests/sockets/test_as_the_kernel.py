@@ -271,6 +271,16 @@ libc.pclose(ctypes.c_void_p(pipe))
 orders.sendall(b"r")
 assert orders.recv(100) == b"again"
 """,
+    "what came while it stood still, beyond its time": f"""{CONNECTED}
+one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 2, 0))
+me, into = os.getpid(), ctypes.create_string_buffer(10)
+words = ["sh", "-c", f"sleep 0.3; kill -STOP {{me}}; sleep 4; kill -CONT {{me}}"]
+orders.sendall(b"l")
+os.posix_spawn("/bin/sh", words, os.environ)
+while (rc := libc.recv(one.fileno(), into, 10, 0)) < 0:
+    assert ctypes.get_errno() == errno.EINTR # as signal(7) says of calls with a time
+assert rc == 4
+""",
     "a look at all of it": f"""{CONNECTED}
 orders.sendall(b"4")
 assert one.recv(8, socket.MSG_PEEK | socket.MSG_WAITALL) == b"halfmore"

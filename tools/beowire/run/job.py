@@ -359,7 +359,7 @@ def _wait(
             child.wait()
             status = 128 + interrupted_by if interrupted_by else 1
             return Ending(status, timed_out=False, interrupted_by=interrupted_by, lost=True)
-        elif deadline and time.monotonic() >= deadline:
+        elif deadline and time.monotonic() >= deadline and child.poll() is None:
             timed_out = not interrupted_by
             child.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -13,6 +13,7 @@
 #include "link/kernel/impl.h"
 
 #define BW_MEET_NS	    BW_S	  /* raw frames that have not passed by then do not pass */
+#define BW_MEET_LATE	    (100 * BW_MS) /* a look that comes so late was held up */
 #define BW_MEET_PAUSE_FIRST (100 * BW_US) /* between two looks; doubles */
 #define BW_MEET_PAUSE_LAST  (5 * BW_MS)
 
@@ -98,10 +99,14 @@ int bw_kernel_meet(struct bw_ep *ep, struct bw_remote *p)
 int bw_kernel_meetings(struct bw_ep *ep)
 {
 	struct bw_kernel *k = ep->kernel;
+	uint64_t late = ep->now > k->meet_at ? ep->now - k->meet_at : 0;
 	int decided = 0;
 
 	for (uint32_t i = 0; i < k->buckets && k->meetings; i++) {
 		for (struct bw_remote *p = k->by_number[i]; p; p = p->next_kernel) {
+			/* Where the machine stood still, nobody could have answered meanwhile. */
+			if (p->meeting && late > BW_MEET_LATE)
+				p->meet_until += late;
 			if (!p->meeting || !bw_kernel_decide(ep, p))
 				continue;
 			p->meeting = false;
