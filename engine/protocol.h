@@ -197,7 +197,7 @@ struct bw_op {
 	uint32_t left;	 /* FORBID of all: 0 at first; between calls that end `one` the engine's */
 	bool one;	 /* RETRACT, FORBID of all: end one pull at most; -EINPROGRESS: there may be
 			  * more, the same operation is to be submitted again. Of a region that is
-			  * taken back so nothing more can be asked for from the first time on */
+			  * taken back so nothing more can be asked for once a pull was ended */
 	union {
 		struct {
 			uint64_t node; /* 0: unknown */

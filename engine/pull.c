@@ -177,12 +177,13 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 
 	if (!g)
 		return -ENOENT;
-	g->recalled = op->one; /* else its peer could ask for it anew as fast as it is ended */
 	while (!bw_list_empty(&g->serves)) {
 		if (!bw_serve_abort(e, bw_first(&g->serves, struct bw_serve, sibling)))
 			return -EAGAIN;
-		if (op->one)
-			return -EINPROGRESS;
+		if (!op->one)
+			continue;
+		g->recalled = true; /* else its peer could ask for it anew as fast as it is ended */
+		return -EINPROGRESS;
 	}
 	if (op->expose.untold)
 		bw_region_forget(e, g);

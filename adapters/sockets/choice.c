@@ -54,8 +54,10 @@ static void bws_choice_end_window(struct bws_choice *c, uint64_t now, uint64_t b
 {
 	double rate = (double)(bytes - c->bytes) * 1e9 / (double)(now - c->began);
 
-	/* Who stood still for most of a window has measured that, and not what moves more. */
-	if (now - c->began > BWS_CHOICE_STALE) {
+	/* Who stood still for most of a window has measured that, and not what moves more. Where it
+	 * is so again, it is how things are. */
+	c->again = !c->again && now - c->began > BWS_CHOICE_STALE;
+	if (c->again) {
 		bws_choice_begin_window(c, now);
 		return;
 	}

@@ -32,6 +32,7 @@ struct bws_choice {
 	bool by_tcp;	   /* what connections are to use now, as a result or for a comparison */
 	bool result;	   /* of the last comparison: TCP moves more */
 	bool measuring;	   /* the window's first part, in which connections change, is over */
+	bool again;	   /* the window took too long once, and is measured anew */
 	uint32_t window;   /* of the comparison under way, from 1; 0: none is */
 	uint64_t next;	   /* clock, ns: when to look again while one is under way, else the first
 			    * time that another one may begin */

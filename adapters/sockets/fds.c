@@ -322,17 +322,17 @@ static bool bws_pin_failed(struct bws_conn *c)
 
 bool bws_pin(struct bws_conn *c, const char *why)
 {
-	uint64_t left = UINT64_MAX, now, moved = bw_clock_now();
+	uint64_t left = UINT64_MAX, now;
+	int still = 0; /* waits, not time: this process may stand still itself */
 
 	bws_pin_begin(c, why);
 	while (!bws_return_wait(c, false, BWS_FDS_PATIENCE)) {
 		now = bws_pin_left(c);
 		if (now == UINT64_MAX)
 			return bws_settled(c) || bws_pin_failed(c);
-		if (now != left)
-			moved = bw_clock_now();
+		still = now == left ? still + 1 : 0;
 		left = now;
-		if (bw_clock_now() - moved > BWS_ORPHAN)
+		if (still > (int)(BWS_ORPHAN / BWS_FDS_PATIENCE))
 			return bws_pin_failed(c);
 	}
 	errno = c->error;

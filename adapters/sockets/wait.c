@@ -371,6 +371,7 @@ int bws_await(struct bws_conn *c, int fd, short events, uint64_t deadline)
 	const struct bws_reason why = {.conn = &c, .n = 1};
 	struct pollfd fds[1 + BWS_WAIT_MORE];
 	uint64_t began = bw_clock_now();
+	short told = 0;
 	int rc;
 
 	/* What comes may be for others all the time. */
@@ -388,9 +389,9 @@ int bws_await(struct bws_conn *c, int fd, short events, uint64_t deadline)
 	if (rc < 0 && errno == EINTR)
 		return -EINTR;
 	if (rc > 0)
-		bws_told(c, events, fds[0].revents);
+		told = bws_told(c, events, fds[0].revents);
 	/* What has come counts, however late this thread is. */
-	if (bws_ready(c) & events || (rc > 0 && fds[0].revents & fds[0].events))
+	if ((told | bws_ready(c)) & events)
 		return 0;
 	return bw_clock_now() >= deadline ? -EAGAIN : 0;
 }

@@ -82,7 +82,7 @@ void bws_pause(void);
 
 /* The time for which a loop looks again and again. A process that stood still has not looked, so
  * that no more than a moment is taken for what lies between two looks. */
-#define BWS_PATIENCE_LOOK (100 * BWS_MS)
+#define BWS_PATIENCE_LOOK BWS_S
 
 struct bws_patience {
 	uint64_t left; /* ns */

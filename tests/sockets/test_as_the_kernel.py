@@ -20,8 +20,8 @@ while order := orders.recv(1):
         one.sendall(b"half")
         time.sleep(1)
         one.sendall(b"more")
-    elif order == b"l":
-        time.sleep(1)
+    elif order in b"lm":
+        time.sleep(2 if order == b"m" else 1)
         one.sendall(b"late")
     elif order == b"k":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -272,14 +272,16 @@ orders.sendall(b"r")
 assert orders.recv(100) == b"again"
 """,
     "what came while it stood still, beyond its time": f"""{CONNECTED}
-one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 2, 0))
+one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 3, 0))
 me, into = os.getpid(), ctypes.create_string_buffer(10)
 words = ["sh", "-c", f"sleep 0.3; kill -STOP {{me}}; sleep 4; kill -CONT {{me}}"]
-orders.sendall(b"l")
+began = time.monotonic()
+orders.sendall(b"m")
 os.posix_spawn("/bin/sh", words, os.environ)
 while (rc := libc.recv(one.fileno(), into, 10, 0)) < 0:
     assert ctypes.get_errno() == errno.EINTR # as signal(7) says of calls with a time
 assert rc == 4
+assert time.monotonic() - began > 3
 """,
     "a look at all of it": f"""{CONNECTED}
 orders.sendall(b"4")

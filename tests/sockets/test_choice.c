@@ -186,6 +186,24 @@ static void choice__is_fair_to_a_load_that_changes(void **state)
 }
 
 /* What is measured begins when connections have changed. */
+/* A process that is stopped measures that, in a window of Beowire's by chance. */
+static void choice__believes_no_window_that_stood_still(void **state)
+{
+	struct load l = load_of(6e6, 3e6);
+	uint32_t stood = 0;
+
+	for (int i = 0; i < 2000 && !(l.compared && !l.choice.window); i++) {
+		goes_on(&l, MS);
+		if (!l.choice.measuring || l.choice.by_tcp || stood == l.choice.window)
+			continue;
+		stood = l.choice.window;
+		l.now += S;
+	}
+	assert_int_equal(l.compared, 1);
+	assert_int_equal(l.choice.window, 0);
+	assert_false(l.choice.result);
+}
+
 static void choice__waits_for_connections_that_change(void **state)
 {
 	struct load l = load_of(3e6, 6e6);
@@ -249,6 +267,7 @@ int main(void)
 		cmocka_unit_test(choice__costs_little),
 		cmocka_unit_test(choice__is_right_in_noise),
 		cmocka_unit_test(choice__is_fair_to_a_load_that_changes),
+		cmocka_unit_test(choice__believes_no_window_that_stood_still),
 		cmocka_unit_test(choice__waits_for_connections_that_change),
 		cmocka_unit_test(choice__does_without_those_that_never_change),
 		cmocka_unit_test(choice__without_a_load_is_beowire),

@@ -81,6 +81,7 @@ static void bw_kernel_meet_soon(struct bw_ep *ep, uint64_t pause)
 
 int bw_kernel_meet(struct bw_ep *ep, struct bw_remote *p)
 {
+	struct bw_kernel *k = ep->kernel;
 	int error;
 
 	if (p->meeting)
@@ -91,8 +92,10 @@ int bw_kernel_meet(struct bw_ep *ep, struct bw_remote *p)
 	p->by = NULL;
 	p->meeting = true;
 	p->meet_until = ep->now + BW_MEET_NS;
-	ep->kernel->meetings++;
-	bw_kernel_meet_soon(ep, BW_MEET_PAUSE_FIRST);
+	/* A look at others that is overdue stays so: how late it is tells of a machine that stood
+	 * still. */
+	if (!k->meetings++ || k->meet_at > ep->now + BW_MEET_PAUSE_FIRST)
+		bw_kernel_meet_soon(ep, BW_MEET_PAUSE_FIRST);
 	return -EAGAIN;
 }
 
@@ -106,7 +109,8 @@ int bw_kernel_meetings(struct bw_ep *ep)
 		for (struct bw_remote *p = k->by_number[i]; p; p = p->next_kernel) {
 			/* Where the machine stood still, nobody could have answered meanwhile. */
 			if (p->meeting && late > BW_MEET_LATE)
-				p->meet_until += late;
+				p->meet_until = bw_min_u64(p->meet_until + late - BW_MEET_LATE,
+							   ep->now + BW_MEET_NS);
 			if (!p->meeting || !bw_kernel_decide(ep, p))
 				continue;
 			p->meeting = false;
