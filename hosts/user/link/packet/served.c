@@ -18,16 +18,15 @@
 #include "service.h"
 #include "text.h"
 
-#define BW_SERVICE_SIGN_NS (100 * BW_MS) /* for the first answer, */
-#define BW_SERVICE_LATE_NS                                                                         \
-	(10 * BW_MS) /* who is woken so late was held up, and the service perhaps */
-#define BW_SERVICE_ONLY_NS  (5 * BW_S)	 /* where there is no other link between nodes */
-#define BW_SERVICE_MAKE_NS  (5 * BW_S)	 /* for the socket, once the service is at it */
-#define BW_SERVICE_SOON	    (50 * BW_MS) /* after its end: it may be there again */
-#define BW_SERVICE_PAUSE    (1 * BW_S)	 /* between two tries to find it, */
-#define BW_SERVICE_PAUSES   (10 * BW_S)	 /* at most, when it has refused: doubled each time */
-#define BW_SERVICE_AGAIN_NS (60 * BW_S)	 /* for a first answer that nobody waits for */
-#define BW_SERVICE_RINGS    (1u << 30)	 /* bytes of a ring that are believed */
+#define BW_SERVICE_SIGN_NS  (100 * BW_MS) /* for the first answer, */
+#define BW_SERVICE_LATE_NS  (10 * BW_MS)  /* by which who is woken late was held up */
+#define BW_SERVICE_ONLY_NS  (5 * BW_S)	  /* where there is no other link between nodes */
+#define BW_SERVICE_MAKE_NS  (5 * BW_S)	  /* for the socket, once the service is at it */
+#define BW_SERVICE_SOON	    (50 * BW_MS)  /* after its end: it may be there again */
+#define BW_SERVICE_PAUSE    (1 * BW_S)	  /* between two tries to find it, */
+#define BW_SERVICE_PAUSES   (10 * BW_S)	  /* at most, when it has refused: doubled each time */
+#define BW_SERVICE_AGAIN_NS (60 * BW_S)	  /* for a first answer that nobody waits for */
+#define BW_SERVICE_RINGS    (1u << 30)	  /* bytes of a ring that are believed */
 
 bool bw_service_there(const struct bw_env *env)
 {
