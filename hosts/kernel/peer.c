@@ -7,6 +7,10 @@
 
 #include "port.h"
 
+/* Charged for a peer: what describes it, and a node of the index of numbers, which may hold it
+ * alone. */
+#define BWK_PEER_BYTES (sizeof(struct bwk_peer) + sizeof(struct xa_node))
+
 /* Addresses and identities are what strangers say. */
 static u32 bwk_peer_addr_hash(const struct bwk_port *port, const struct sockaddr_beowire *addr)
 {
@@ -42,12 +46,13 @@ static u32 bwk_peer_hash_by_handle(const struct hlist_node *node, const void *po
 	return bwk_peer_handle_hash(hlist_entry(node, struct bwk_peer, by_handle)->handle);
 }
 
-int bwk_peer_init(struct bwk_port *port)
+int bwk_peer_init(struct bwk_port *port, struct bwk_account *account)
 {
 	get_random_bytes(&port->key, sizeof(port->key));
 	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1);
-	if (!bwk_table_init(&port->by_addr) && !bwk_table_init(&port->by_handle) &&
-	    !bwk_table_init(&port->by_identity))
+	if (!bwk_table_init(&port->by_addr, account) &&
+	    !bwk_table_init(&port->by_handle, account) &&
+	    !bwk_table_init(&port->by_identity, account))
 		return 0;
 	return -ENOMEM; /* EXIT frees what there is */
 }
@@ -63,7 +68,7 @@ void bwk_peer_put(struct bwk_peer *peer)
 {
 	if (!refcount_dec_and_test(&peer->refs))
 		return;
-	bwk_account_give(peer->account, sizeof(*peer));
+	bwk_account_give(peer->account, BWK_PEER_BYTES);
 	bwk_account_put(peer->account);
 	kfree(peer);
 }
@@ -107,13 +112,13 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 {
 	struct bwk_peer *peer;
 
-	if (!bwk_account_take(port->account, sizeof(*peer))) /* frames make them, too */
+	if (!bwk_account_take(port->account, BWK_PEER_BYTES)) /* frames make them, too */
 		return ERR_PTR(-ENOBUFS);
 	peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
 	/* Programs are told the number as an int. It comes again once all others were given. */
 	if (!peer || xa_alloc_cyclic(&port->by_number, &peer->number, peer, XA_LIMIT(1, INT_MAX),
 				     &port->peer_next, GFP_ATOMIC) < 0) {
-		bwk_account_give(port->account, sizeof(*peer));
+		bwk_account_give(port->account, BWK_PEER_BYTES);
 		kfree(peer);
 		return ERR_PTR(-ENOMEM);
 	}

@@ -359,7 +359,7 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	port->uid = current_euid();
 	port->inc = get_random_u32() | 1;
 	port->dead = true; /* for frames that come before the engine is open */
-	error = bwk_peer_init(port) ?: bwk_port_enlist(port, attr->account);
+	error = bwk_peer_init(port, attr->account) ?: bwk_port_enlist(port, attr->account);
 	if (error) {
 		bwk_peer_exit(port);
 		kfree(port);

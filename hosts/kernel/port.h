@@ -284,7 +284,7 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		     struct sockaddr_beowire *from);
 
 /* peer.c. INIT: 0 or -ENOMEM; sleeps. */
-int bwk_peer_init(struct bwk_port *port);
+int bwk_peer_init(struct bwk_port *port, struct bwk_account *account);
 void bwk_peer_exit(struct bwk_port *port);
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
 /* Is there contact with this node, port and incarnation? */

@@ -4,7 +4,7 @@
  * bits: keyed ones where strangers choose what is hashed, so that they cannot choose where it lies.
  *
  * It quadruples at once when there are twice as many entries as slots: that is rare, and some ten
- * microseconds for a thousand of them.
+ * microseconds for a thousand of them. What it grows by is charged, and stays so until it is freed.
  */
 #ifndef BWK_TABLE_H
 #define BWK_TABLE_H
@@ -12,16 +12,20 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
+struct bwk_account;
+
 struct bwk_table {
 	struct hlist_head *slot;
 	u32 bits, count;
+	u32 charged; /* bytes */
+	struct bwk_account *account;
 };
 
-/* 0 or -ENOMEM. Sleeps. */
-int bwk_table_init(struct bwk_table *t);
+/* 0 or -ENOMEM. Sleeps. The account outlives the table. */
+int bwk_table_init(struct bwk_table *t, struct bwk_account *account);
 void bwk_table_free(struct bwk_table *t);
 /* Any context; hash_of() tells the hash of what is there already, and what `arg` is to it. Without
- * memory the table stays as it is. */
+ * memory, or where the account takes no more, the table stays as it is. */
 void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash,
 		   u32 (*hash_of)(const struct hlist_node *node, const void *arg), const void *arg);
 /* Nothing if it is in no table. */

@@ -27,6 +27,7 @@
 /* ---- unread messages ---- */
 
 #define UNREAD 300
+#define MANY   2000 /* 16 MB */
 
 static int set_pages(const char *text)
 {
@@ -51,6 +52,31 @@ static void test_pages_of_all_sockets(void **state)
 	kt_set_parameter("memory_pages", before - 1);
 	assert_int_equal(kt_parameter("memory_pages"), before - 1);
 	kt_set_parameter("memory_pages", before);
+}
+
+/* All that waits unread fits into its socket, but not into what there is for all sockets. */
+static void test_pages_are_the_bound(void **state)
+{
+	static const char bytes[8000];
+	const struct timeval patience = {.tv_sec = 2};
+	const int room = 64 << 20;
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	const uint64_t pages = kt_parameter("memory_pages");
+	uint64_t before = kt_parameter("held_bytes"), met = kt_parameter("user_limited");
+	int sent = 0;
+
+	assert_int_equal(setsockopt(p.b, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)), 0);
+	setsockopt(p.a, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	kt_set_parameter("memory_pages", 1);
+	while (sent < MANY && send(p.a, bytes, sizeof(bytes), 0) == sizeof(bytes))
+		sent++;
+	assert_in_range(sent, 0, MANY / 2);
+	/* Each processor keeps up to a MiB for itself (net/core/sock.c). */
+	assert_in_range(kt_parameter("held_bytes"), 0, before + 4 * MIB);
+	assert_true(kt_parameter("user_limited") > met);
+	kt_set_parameter("memory_pages", pages);
+	kt_close(&p);
+	kt_becomes(kt_held(), 0, before);
 }
 
 static void test_unread_messages(void **state)
@@ -491,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		kt_counting_test(test_pages_of_all_sockets),
+		kt_counting_test(test_pages_are_the_bound),
 		kt_counting_test(test_unread_messages),
 		kt_counting_test(test_unread_messages_of_many_sockets),
 		kt_counting_test(test_root_of_a_container),

@@ -20,9 +20,10 @@
 
 #include "kframe.h"
 
-#define MIB	(1u << 20)
-#define RUN	64 /* bytes of one kind that heads do not have */
-#define LATE_MS 300
+#define MIB	   (1u << 20)
+#define RUN	   64 /* bytes of one kind that heads do not have */
+#define LATE_MS	   300
+#define MANY_READS 128 /* of one peer, at most */
 
 static _Alignas(4096) uint8_t bytes[MIB];
 
@@ -291,7 +292,8 @@ static void renew_pages(void *at)
 /* The program has answered a question about its memory: until it is read, and no longer. */
 static void answer(int fd, const struct beowire_info *asked)
 {
-	struct beowire_region region = {.id = asked->cookie, .buf = (uintptr_t)bytes, .len = MIB};
+	struct beowire_region region = {
+		.id = asked->cookie, .buf = (uintptr_t)bytes, .len = asked->len};
 
 	assert_int_equal(asked->event, BEOWIRE_REGION);
 	assert_int_equal(ioctl(fd, BEOWIRE_IOC_REGION, &region), 0);
@@ -357,13 +359,15 @@ static void test_memory_that_is_read(void **state)
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
-/* It is let go at once if its socket is closed, although the peer has not read it, nor can: its
- * port lingers for longer, for what else the program has said. */
-static void test_memory_of_one_who_leaves(void **state)
+/* So many reads of a's memory are under way when a's program closes its socket. The memory is let
+ * go at once, although the peer has not read it, nor can: its port lingers for longer, for what
+ * else the program has said. */
+static void leave_what_is_read(int reads)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	struct beowire_pull pull = {.flags = BEOWIRE_PULL_MEMORY, .len = MIB, .cookie = 1};
+	struct beowire_pull pull = {.flags = BEOWIRE_PULL_MEMORY, .len = MIB / (unsigned int)reads};
 	static _Alignas(4096) uint8_t got[MIB];
+	static struct beowire_info asked[MANY_READS];
 	struct beowire_info info;
 	uint64_t others, began;
 	char byte;
@@ -374,12 +378,18 @@ static void test_memory_of_one_who_leaves(void **state)
 	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
 	pull.peer = info.peer;
 	pull.buf = (uintptr_t)got;
-	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	for (int i = 0; i < reads; i++) {
+		pull.cookie = (uint64_t)i + 1;
+		pull.off = pull.len * (uint64_t)i;
+		assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	}
+	for (int i = 0; i < reads; i++)
+		assert_int_equal(kt_recv_info(p.a, &byte, 1, &asked[i], 0), 0);
 	others = kt_pinned();
-	assert_int_equal(kt_recv_info(p.a, &byte, 1, &info, 0), 0);
 	use_qdisc_of_a(true);
 	kt_shell("tc -n a qdisc add dev eth0 root netem loss 100%%");
-	answer(p.a, &info);
+	for (int i = 0; i < reads; i++)
+		answer(p.a, &asked[i]);
 	kt_until(kt_pinned() >= others + MIB / 4096);
 	usleep(300000); /* the peer asks again within that, and it is read from then on */
 	began = kt_now_ns();
@@ -390,6 +400,17 @@ static void test_memory_of_one_who_leaves(void **state)
 	use_qdisc_of_a(false);
 	close(p.b);
 	kt_becomes(kt_pinned(), 0, 0);
+}
+
+static void test_memory_of_one_who_leaves(void **state)
+{
+	leave_what_is_read(1);
+}
+
+/* More than are ended with the port's lock held. */
+static void test_much_memory_of_one_who_leaves(void **state)
+{
+	leave_what_is_read(MANY_READS);
 }
 
 /* Memory of a send that outlives its call is pinned, as nothing else tells the kernel that it
@@ -414,10 +435,15 @@ static void test_memory_of_asynchronous_sends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_kept_on_the_same_machine),	    kt_test(test_leaving_late),
-		kt_test(test_sent_again_after_the_end),	    kt_test(test_interrupted_after_the_end),
-		kt_test(test_taken_back_while_it_leaves),   kt_test(test_memory_that_is_read),
-		kt_test(test_memory_of_asynchronous_sends), kt_test(test_memory_of_one_who_leaves),
+		kt_test(test_kept_on_the_same_machine),
+		kt_test(test_leaving_late),
+		kt_test(test_sent_again_after_the_end),
+		kt_test(test_interrupted_after_the_end),
+		kt_test(test_taken_back_while_it_leaves),
+		kt_test(test_memory_that_is_read),
+		kt_test(test_memory_of_asynchronous_sends),
+		kt_test(test_memory_of_one_who_leaves),
+		kt_test(test_much_memory_of_one_who_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

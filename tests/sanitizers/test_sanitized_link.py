@@ -9,7 +9,7 @@ from beowire.errors import BeowireError
 from beowire.vm import machine
 from test_sanitizers import ADDRESS, PROVIDER, configured, run
 
-LINKED = ("link_anew", "link_room", "link_strangers")
+LINKED = ("link_anew", "link_keys", "link_meets", "link_room", "link_strangers")
 LOADING = ("test_cut", "test_getinfo", "test_memory", "test_messages", "test_waiting")
 PROGRAMS = (
     *(f"tests/kernel/{each}" for each in LINKED),

@@ -261,6 +261,9 @@ static inline struct rb_node *rb_find_first(const void *wanted, const struct rb_
 struct xarray {
 	void *slot[FAKE_SLOTS];
 };
+struct xa_node {
+	void *slot[FAKE_SLOTS];
+};
 struct xa_limit {
 	u32 min, max;
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Programs over the kernel link alone, one after another in a node whose interface the module uses.
+# Programs over the kernel link alone, one after another, in node a of nodes.sh. The module uses a, b, c and d.
 #
 #	alone.sh OUT LIMIT LIST
 #
@@ -11,13 +11,8 @@ out=$1
 limit=$2
 export FI_PROVIDER=beowire BEOWIRE_LINKS=kernel
 
-for each in a b; do
-	ip netns add $each
-	ip -n $each link set lo up
-done
-ip link add eth0 netns a type veth peer name eth0 netns b
-for each in a b; do
-	ip -n $each link set eth0 mtu 9000 up
+. "$(dirname "$0")/nodes.sh"
+for each in a b c d; do
 	ip netns exec $each "$BEOWIRE_BUILD/programs/beowire-attach" eth0
 done
 while read -r name memory provider program arguments; do

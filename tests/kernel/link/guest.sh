@@ -4,8 +4,8 @@
 #
 #	guest.sh OUT LIMIT PROVIDER PROGRAMS ROOM LIBRARY TRADED DIFFER SEEDS TEST ...
 #
-#	a ---- b		both attached, MTU 9000: the provider's tests in a, messages between the two
-#	c ---- r ---- d		c and d attached, but r forwards IP only: raw frames do not reach the other
+# Of the nodes of nodes.sh the module uses a, b, c and d: the provider's tests run in a, messages pass between a and b, and
+# between c and d.
 set -eu
 out=$1
 limit=$2
@@ -18,40 +18,13 @@ differ=$8
 seeds=$9
 shift 9
 
-node() {
-	ip netns add "$1"
-	ip -n "$1" link set lo up
-}
-
-link() {
-	ip link add "$2" netns "$1" type veth peer name "$4" netns "$3"
-	ip -n "$1" link set "$2" up
-	ip -n "$3" link set "$4" up
-}
-
 inside() {
 	where=$1
 	shift
 	"$BEOWIRE_BUILD/tools/guest/guest-limit" "$limit" ip netns exec "$where" "$@"
 }
 
-for each in a b c r d; do
-	node $each
-done
-link a eth0 b eth0
-link c eth0 r eth0
-link d eth0 r eth1
-ip -n a link set eth0 mtu 9000
-ip -n b link set eth0 mtu 9000
-ip -n a addr add 10.78.9.1/24 dev eth0
-ip -n b addr add 10.78.9.2/24 dev eth0
-ip -n c addr add 10.78.1.1/24 dev eth0
-ip -n r addr add 10.78.1.2/24 dev eth0
-ip -n d addr add 10.78.2.1/24 dev eth0
-ip -n r addr add 10.78.2.2/24 dev eth1
-ip -n c route add default via 10.78.1.2
-ip -n d route add default via 10.78.2.2
-ip netns exec r sysctl -q -w net.ipv4.ip_forward=1
+. "$(dirname "$0")/nodes.sh"
 
 inside a "$programs/beowire-info" >"$out/before" 2>&1 || true
 for each in a b c d; do
@@ -100,7 +73,9 @@ messages udp b udp a "" 10.78.9.2 --iterations 3 --size 8,1M
 messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
 messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
 BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true
-BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_anew" >"$out/anew" 2>&1 || true
+for each in anew keys meets; do
+	BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_$each" >"$out/$each" 2>&1 || true
+done
 # Not half of the callers fit into that.
 memory=$(ip netns exec a sysctl -n net.beowire.memory_max)
 ip netns exec a sysctl -q -w net.beowire.memory_max=1048576
@@ -122,11 +97,9 @@ BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-none" 2>&1
 BEOWIRE_KEY=/tmp/key inside a "$room" >"$out/key-none-any-link" 2>&1 || true
 ip netns exec a sh -c 'cat /tmp/key >/proc/sys/net/beowire/key'
 BEOWIRE_KEY=/tmp/other BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-other" 2>&1 || true
-BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-same" 2>&1 || true
 
-# One that is to encrypt needs a node that does; then it speaks with ports, and with endpoints by bare frames.
+# One that encrypts, as its node does, speaks with ports, and with endpoints by bare frames.
 export BEOWIRE_KEY=/tmp/key BEOWIRE_ENCRYPT=1
-BEOWIRE_LINKS=kernel inside a "$room" >"$out/encrypt-none" 2>&1 || true
 for node in a b; do
 	ip netns exec $node sh -c 'cat /tmp/key >/proc/sys/net/beowire/key; echo 1 >/proc/sys/net/beowire/encrypt'
 done

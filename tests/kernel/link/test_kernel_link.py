@@ -164,8 +164,10 @@ def test_strangers_that_nobody_needs_make_room_for_others(guest: Told) -> None:
     assert guest.files["strangers"].startswith("ok 0: "), guest.files["strangers"]
 
 
-def test_a_peer_that_begins_anew_is_told_of_and_forgotten_before_it_is_heard(guest: Told) -> None:
-    assert guest.files["anew"].splitlines()[-1] == "ok 0", guest.files["anew"]
+@pytest.mark.parametrize("name", ["anew", "keys", "meets"])
+def test_a_program_that_is_linked_with_libbeowire(name: str, guest: Told) -> None:
+    """What it tests is said where it begins."""
+    assert guest.files[name].splitlines()[-1] == "ok 0", guest.files[name]
 
 
 def by_the_module(guest: Told, name: str, least: int) -> list[dict[str, Any]]:
@@ -278,16 +280,6 @@ def test_a_programs_key_is_the_nodes(name: str, guest: Told) -> None:
 def fingerprint(digits: str) -> str:
     text = f"beowire key fingerprint\n{digits}\n"
     return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def test_with_the_nodes_key_it_speaks(guest: Told) -> None:
-    assert guest.files["key-same"].splitlines()[-1] == "ok 0", guest.files["key-same"]
-
-
-def test_who_is_to_encrypt_needs_a_node_that_does(guest: Told) -> None:
-    said = guest.files["encrypt-none"]
-    assert said.startswith("BEOWIRE_ENCRYPT is on, and the kernel module does not encrypt"), said
-    assert "sysctl -w net.beowire.encrypt=1" in said
 
 
 @pytest.mark.parametrize("name", ["sealed", "sealed-packet"])

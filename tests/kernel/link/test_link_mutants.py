@@ -32,7 +32,7 @@ def module_of_seeded_defects() -> Any:
 
 seeded = module_of_seeded_defects()
 MUTANTS = seeded.load([HERE / "mutants.toml"])
-LINKED = {"link_anew": "anew.c", "link_room": "room.c", "link_strangers": "strangers.c"}
+LINKED = {f"link_{each}": f"{each}.c" for each in ("anew", "keys", "meets", "room", "strangers")}
 """Programs that are linked with libbeowire; all others load the provider."""
 UNCHANGED = "unchanged"
 LIMIT_S = 90  # of a program, which takes 2 to 30 s
