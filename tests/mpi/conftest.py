@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from beowire.run.cluster import Cluster
 from mpi_lab import FaultySwitch, lab_behind, lab_of
+from mpi_programs import key_file
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +34,7 @@ def three() -> Iterator[Cluster]:
 @pytest.fixture
 def key(tmp_path: Path) -> str:
     """A file with a cluster's key."""
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text("c0ffee" + "5a" * 29 + "\n")
-    return str(file)
+    return key_file(tmp_path / "key", "c0ffee")
 
 
 @pytest.fixture

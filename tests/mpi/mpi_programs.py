@@ -25,6 +25,9 @@ from mpi_lab import MODULE, NODES_WITHOUT
 HANG_S = 240.0
 """A run that takes longer hangs; nothing is measured by it."""
 
+TOLD_S = 30.0
+"""A job that cannot begin ends within this: what it is told takes 3 s (BW_KEY_PATIENCE)."""
+
 MEBI = 1 << 20
 
 RANK = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}
@@ -63,6 +66,13 @@ PAYLOAD_BYTES: Mapping[str, int] = {
     "sizes": 2 * sum(range(10001)),
     "unexpected": 100_000 * 8 + 5001 * 3000 + 101 * 300_000,
 }
+
+
+def key_file(path: Path, begins: str) -> str:
+    """A file with a cluster's key, which begins with these digits."""
+    path.touch(0o600)
+    path.write_text(f"{begins:5<64}\n")
+    return str(path)
 
 
 def executable(relative: str, mpi: Mpi) -> Path:

@@ -67,6 +67,11 @@ static void stop_together(const struct check *check, unsigned int seconds)
 	MPI_Request requests[2];
 
 	ex_pattern_fill(out, bytes, (uint64_t)check->rank);
+	/* Both neighbours have told their names by then. */
+	MPI_Sendrecv(out, 1, MPI_BYTE, next, 1, in, 1, MPI_BYTE, before, 1, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
+	MPI_Sendrecv(out, 1, MPI_BYTE, before, 1, in, 1, MPI_BYTE, next, 1, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Irecv(in, (int)bytes, MPI_BYTE, before, 0, MPI_COMM_WORLD, &requests[0]);
 	MPI_Isend(out, (int)bytes, MPI_BYTE, next, 0, MPI_COMM_WORLD, &requests[1]);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """MPI programs whose cluster has a key: all is as without, by both links between nodes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,10 +9,7 @@ from beowire.run.cluster import Cluster
 from beowire.run.launch import Job
 from beowire.run.mpi import Mpi, find
 from mpi_lab import lab_behind
-from mpi_programs import RANK, executable, run_program, run_to_its_end
-
-TOLD_S = 30.0
-"""A job that cannot begin ends within this: what it is told takes 3 s (BW_KEY_PATIENCE)."""
+from mpi_programs import RANK, TOLD_S, executable, key_file, run_program, run_to_its_end
 
 
 @pytest.mark.parametrize("links", ["packet,local", "udp"])
@@ -47,9 +45,7 @@ def test_a_node_apart_is_told_of_once(
 ) -> None:
     """One of four nodes differs from the rest: each of these notices, and one line names two nodes
     of which it is one; the others follow at the end of the job, which does not wait for long."""
-    other = tmp_path / "other"
-    other.touch(0o600)
-    other.write_text("decade" + "5a" * 29 + "\n")
+    other = key_file(tmp_path / "other", "decade")
     choose = f'[ "${RANK[find(mpi).family]}" -lt 3 ] || export {apart.format(other=other)}'
     job = Job(
         ["sh", "-c", f'{choose}; exec "$0"', str(executable("tests/mpi/collectives", mpi))],
@@ -71,7 +67,8 @@ def test_a_node_apart_is_told_of_once(
 
 @pytest.mark.parametrize(("mpi", "links"), [("openmpi", "packet,local"), ("mpich", "udp")])
 def test_a_clock_that_jumps_is_told_of_once(mpi: Mpi, links: str, four: Cluster) -> None:
-    """All nodes stand still together, which each notices, and go on: nobody is given up."""
+    """All nodes stand still together, which each notices, and go on: nobody is given up. The
+    line names the node, and one that it waited for."""
     job = Job(
         [str(executable("tests/mpi/stopped", mpi)), "--together", "1", "--seconds", "8"],
         4,
@@ -85,3 +82,7 @@ def test_a_clock_that_jumps_is_told_of_once(mpi: Mpi, links: str, four: Cluster)
     rest = [line for line in text.splitlines() if line.startswith("beowire: the same (stood still")]
     assert len(said) == 1, text
     assert len(rest) == 1, text
+    names = re.match(r"beowire: (\S+): .* while it waited for (\S+); ", said[0])
+    assert names is not None, text
+    assert names[1] != names[2]
+    assert set(names.groups()) <= set(lab_behind(four).node_names()), text

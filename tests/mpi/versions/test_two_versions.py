@@ -14,11 +14,9 @@ from beowire.run.launch import Job
 from beowire.run.mpi import Mpi, find
 from beowire.run.path import JobRecord
 from mpi_lab import lab_behind
-from mpi_programs import HANG_S, RANK, executable, run_to_its_end
+from mpi_programs import HANG_S, RANK, TOLD_S, executable, run_to_its_end
 
 RANKS = 4
-TOLD_S = 30.0
-"""A job that cannot begin ends within this: what it is told takes 3 s (BW_KEY_PATIENCE)."""
 REMARK = re.compile(
     r"beowire: error: (\S+) speaks versions (\d) to (\d) of the wire protocol and (\S+) versions"
     r" (\d) to (\d), so they do not talk to each other; fix: install the same Beowire on both"
