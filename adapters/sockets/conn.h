@@ -97,6 +97,8 @@ struct bws_conn {
 	bool proven, retired; /* the peer knows both present ones; there are old ones */
 	uint8_t old_nonce[BWS_NONCE];
 	uint8_t old_peer_nonce[BWS_NONCE];
+	/* By the old ones the peer was greeted, and has not answered: it may be paired by them. */
+	bool unwelcomed;
 	struct bws_from peer_at; /* where the peer's offers or answers come from */
 	bool paired;		 /* both know each other's endpoint and name of it */
 	uint64_t pairing_until;	 /* it may leave TCP soon, at most until then; 0: it may not */

@@ -121,6 +121,7 @@ static void bws_control_retire(struct bws_conn *c)
 		return;
 	c->proven = false;
 	c->retired = true;
+	c->unwelcomed = c->connector && c->answered;
 	memcpy(c->old_nonce, c->nonce, sizeof(c->old_nonce));
 	memcpy(c->old_peer_nonce, c->peer_nonce, sizeof(c->old_peer_nonce));
 }
@@ -298,6 +299,7 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 		c->peer_at = *from;
 		c->peer_id = o.id;
 		c->answered = c->proven = true;
+		c->unwelcomed = false;
 		c->awaited = 0;
 		c->offer_at = bw_clock_now() + 5 * BWS_S;
 		c->why = "no answer by Beowire";

@@ -11,27 +11,43 @@
 #include "wait.h"
 
 /* Who calls must know both nonces, and be the endpoint that the offer named. */
-static bool bws_handler_knows(struct bws_conn *c, const struct bw_message *m)
+static bool bws_handler_knows(struct bws_conn *c, const struct bw_message *m,
+			      const uint8_t *peer_nonce, const uint8_t *nonce)
 {
 	bw_peer_no named;
 
 	/* Only who knows the nonces makes libbeowire look for the endpoint. */
-	return m->len == 2 * BWS_NONCE && !memcmp(m->data, c->peer_nonce, BWS_NONCE) &&
-	       !memcmp((const uint8_t *)m->data + BWS_NONCE, c->nonce, BWS_NONCE) && m->imm &&
+	return m->len == 2 * BWS_NONCE && !memcmp(m->data, peer_nonce, BWS_NONCE) &&
+	       !memcmp((const uint8_t *)m->data + BWS_NONCE, nonce, BWS_NONCE) && m->imm &&
 	       m->imm <= UINT32_MAX && !bw_peer_find(atomic_load(&bws.ep), &c->peer_addr, &named) &&
 	       named == m->peer;
 }
 
+/* The answer to our greeting has come after we had offered anew. The peer is paired by the nonces
+ * of that time, and so takes no offer. */
+static bool bws_handler_welcomes_late(struct bws_conn *c, const struct bw_message *m)
+{
+	if (m->code != BWS_WELCOME || !c->unwelcomed ||
+	    !bws_handler_knows(c, m, c->old_peer_nonce, c->old_nonce))
+		return false;
+	memcpy(c->nonce, c->old_nonce, BWS_NONCE);
+	memcpy(c->peer_nonce, c->old_peer_nonce, BWS_NONCE);
+	c->retired = false;
+	c->awaited = 0;
+	return true;
+}
+
 static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 {
-	if (!c->answered || c->paired || c->orphan)
+	if (!(c->answered || c->unwelcomed) || c->paired || c->orphan)
 		return;
-	if (!bws_handler_knows(c, m)) {
+	if (!bws_handler_welcomes_late(c, m) &&
+	    !(c->answered && bws_handler_knows(c, m, c->peer_nonce, c->nonce))) {
 		bws_offer_refuse();
 		return;
 	}
 	c->paired = c->proven = true;
-	c->answered = c->lost = false;
+	c->answered = c->lost = c->unwelcomed = false;
 	c->peer = m->peer;
 	c->peer_id = (uint32_t)m->imm;
 	c->rx.returned_final = false;

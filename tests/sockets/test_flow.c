@@ -451,6 +451,53 @@ static void hello__is_expected(void **state)
 	bws_conn_free(c);
 }
 
+/* This end stood still, and has offered anew before it saw that it was welcome. */
+static void welcome__may_come_late(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m = hello(c, both);
+	uint8_t bad[2 * BWS_NONCE];
+
+	memcpy(c->old_nonce, c->nonce, BWS_NONCE);
+	memcpy(c->old_peer_nonce, c->peer_nonce, BWS_NONCE);
+	memset(c->nonce, 3, BWS_NONCE);
+	c->answered = false;
+	c->retired = c->unwelcomed = true;
+	bws_flow_handlers.message(NULL, &m); /* a HELLO would be somebody else's */
+	assert_false(c->paired);
+	m.code = BWS_WELCOME;
+	for (size_t i = 0; i < sizeof(both); i++) {
+		memcpy(bad, both, sizeof(both));
+		bad[i] ^= 0x80;
+		m.data = bad;
+		bws_flow_handlers.message(NULL, &m);
+		assert_false(c->paired);
+	}
+	m.data = both;
+	bws_flow_handlers.message(NULL, &m);
+	assert_true(c->paired && c->proven);
+	assert_false(c->retired || c->unwelcomed);
+	assert_int_equal(c->peer_id, 9);
+	assert_memory_equal(c->nonce, both + BWS_NONCE, BWS_NONCE);
+	assert_memory_equal(c->peer_nonce, both, BWS_NONCE);
+	bws_conn_free(c);
+}
+
+/* The nonces of a time that is over are no welcome. */
+static void welcome__is_of_no_time_that_is_over(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m = hello(c, both);
+
+	memcpy(c->old_nonce, c->nonce, BWS_NONCE);
+	memcpy(c->old_peer_nonce, c->peer_nonce, BWS_NONCE);
+	memset(c->nonce, 3, BWS_NONCE);
+	c->retired = true;
+	m.code = BWS_WELCOME;
+	assert_refused(c, &m);
+	bws_conn_free(c);
+}
+
 /* It was to stay on TCP while its peer was asked. */
 static void hello__leaves_the_reason_for_tcp(void **state)
 {
@@ -848,6 +895,8 @@ int main(void)
 		cmocka_unit_test_setup(hello__is_of_the_endpoint_that_was_named, begin),
 		cmocka_unit_test_setup(hello__is_expected, begin),
 		cmocka_unit_test_setup(hello__leaves_the_reason_for_tcp, begin),
+		cmocka_unit_test_setup(welcome__may_come_late, begin),
+		cmocka_unit_test_setup(welcome__is_of_no_time_that_is_over, begin),
 		cmocka_unit_test_setup(paired__hears_its_peer_alone, begin),
 		cmocka_unit_test_setup(data__follows_what_came, begin),
 		cmocka_unit_test_setup(data__beyond_the_window_ends_it, begin),

@@ -123,6 +123,7 @@ static void lost__is_offered_again(void **state)
 	settle_it();
 	assert_int_equal(stage.returned, 1);
 	assert_true(becomes(is_offered_again));
+	assert_false(stage.conn[1].unwelcomed);
 	assert_false(stage.told[BWS_OFFER].nonce[0] == 1 && stage.told[BWS_OFFER].nonce[1] == 1);
 	bws_lock();
 	stage.conn[1].paired = true;
@@ -318,6 +319,30 @@ static void answer__has_the_nonce_of_the_offer(void **state)
 	assert_int_equal(stage.conn[1].owed, BWS_OWE_HELLO);
 }
 
+static bool is_offered_anew(void)
+{
+	return stage.tells[BWS_OFFER] > 0;
+}
+
+/* Who was greeted and has not answered may be paired by then, and gets no other nonces. */
+static void greeting__is_remembered_when_it_is_offered_anew(void **state)
+{
+	struct bws_offer right = letter(BWS_ACCEPT, 2, 1);
+
+	have_one(true);
+	assert_int_equal(refusals_of(&right), 0);
+	assert_true(stage.conn[1].answered);
+	assert_false(stage.conn[1].unwelcomed);
+	bws_lock();
+	stage.conn[1].offer_at = bw_clock_now();
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(is_offered_anew));
+	assert_true(stage.conn[1].unwelcomed && stage.conn[1].retired);
+	assert_int_equal(stage.conn[1].old_nonce[0], 1);
+	assert_int_equal(stage.conn[1].old_peer_nonce[0], 2);
+}
+
 /* Each offer may have an answer, which may come when the next one is sent: it is of no use, but no
  * sign of a stranger either. */
 static void answer__that_is_late_is_not_counted(void **state)
@@ -460,6 +485,7 @@ int main(void)
 		cmocka_unit_test(letter__of_another_form_is_refused),
 		cmocka_unit_test(letter__of_the_wrong_kind_is_refused),
 		cmocka_unit_test(answer__has_the_nonce_of_the_offer),
+		cmocka_unit_test(greeting__is_remembered_when_it_is_offered_anew),
 		cmocka_unit_test(answer__that_is_late_is_not_counted),
 		cmocka_unit_test(answer__of_a_broken_one_is_not_heard),
 		cmocka_unit_test(rescue__needs_both_nonces),
