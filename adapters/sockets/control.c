@@ -227,6 +227,14 @@ static bool bws_control_proven_old(const struct bws_conn *c, const struct bws_of
 	       !memcmp(c->old_peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port;
 }
 
+/* The peer has left before we saw that it was there: its WELCOME may still come, and counts no
+ * more. */
+static void bws_control_unmeet(struct bws_conn *c)
+{
+	c->answered = c->unwelcomed = false;
+	c->owed &= ~(uint32_t)BWS_OWE_HELLO;
+}
+
 /* Beowire is lost for this one, as the peer tells. */
 static void bws_control_rescued(const struct bws_from *from, const struct bws_offer *o)
 {
@@ -237,15 +245,20 @@ static void bws_control_rescued(const struct bws_from *from, const struct bws_of
 	bws_lock();
 	c = bws_control_find(o, from);
 	if (c && bws_control_proven_old(c, o)) {
-		/* We know that already, else there were no new nonces. */
-		if (o->kind == BWS_RESCUE)
+		/* We know that already, else there were no new nonces; or we were never paired by
+		 * them, and are not to be any more. */
+		if (o->kind == BWS_RESCUE) {
+			c->unwelcomed = false;
 			bws_control_tell(c, BWS_RESCUED, true, from);
+		}
 	} else if (c && bws_control_proven(c, o)) {
 		if (o->kind == BWS_RESCUED) {
 			c->rescued = c->rescued || c->rescue;
 		} else {
 			if (c->paired)
 				bws_lose(c);
+			else
+				bws_control_unmeet(c);
 			if (c->tx.way == BWS_BW && !bws_tx_returned(c, at))
 				bws_break(c, ECONNRESET, "the peer breaks the rules");
 			bws_control_tell(c, BWS_RESCUED, false, from);

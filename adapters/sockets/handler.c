@@ -51,6 +51,7 @@ static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 	c->peer = m->peer;
 	c->peer_id = (uint32_t)m->imm;
 	c->rx.returned_final = false;
+	c->tx.epoch = 0; /* of a READY to another conversation */
 	c->parked = c->peer_parks = false;
 	c->compared = c->shared->tx + c->shared->rx;
 	if (!c->pinned)

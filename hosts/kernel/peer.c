@@ -7,9 +7,9 @@
 
 #include "port.h"
 
-/* Charged for a peer: what describes it, and a node of the index of numbers, which may hold it
- * alone. */
-#define BWK_PEER_BYTES (sizeof(struct bwk_peer) + sizeof(struct xa_node))
+/* Charged for a peer: what describes it, and nodes of the index of numbers, of which two may be
+ * there for it alone. */
+#define BWK_PEER_BYTES (sizeof(struct bwk_peer) + 2 * sizeof(struct xa_node))
 
 /* Addresses and identities are what strangers say. */
 static u32 bwk_peer_addr_hash(const struct bwk_port *port, const struct sockaddr_beowire *addr)
@@ -107,12 +107,21 @@ bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who)
 }
 
 /* ERR_PTR(-ENOMEM, -ENOBUFS). */
+/* For one more peer. */
+static bool bwk_peer_tables_ready(struct bwk_port *port)
+{
+	return bwk_table_ready(&port->by_addr, bwk_peer_hash_by_addr, port) &&
+	       bwk_table_ready(&port->by_handle, bwk_peer_hash_by_handle, port) &&
+	       bwk_table_ready(&port->by_identity, bwk_peer_hash_by_identity, port);
+}
+
 static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
 				     u32 handle)
 {
 	struct bwk_peer *peer;
 
-	if (!bwk_account_take(port->account, BWK_PEER_BYTES)) /* frames make them, too */
+	/* Frames make them, too. */
+	if (!bwk_peer_tables_ready(port) || !bwk_account_take(port->account, BWK_PEER_BYTES))
 		return ERR_PTR(-ENOBUFS);
 	peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
 	/* Programs are told the number as an int. It comes again once all others were given. */
@@ -133,10 +142,8 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	peer->port = port;
 	peer->addr = *addr;
 	peer->addr.sbw_family = bwk_family;
-	bwk_table_add(&port->by_addr, &peer->by_addr, bwk_peer_addr_hash(port, addr),
-		      bwk_peer_hash_by_addr, port);
-	bwk_table_add(&port->by_handle, &peer->by_handle, bwk_peer_handle_hash(handle),
-		      bwk_peer_hash_by_handle, port);
+	bwk_table_add(&port->by_addr, &peer->by_addr, bwk_peer_addr_hash(port, addr));
+	bwk_table_add(&port->by_handle, &peer->by_handle, bwk_peer_handle_hash(handle));
 	return peer;
 }
 
@@ -284,7 +291,7 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 	peer->addr.sbw_node = ev->node;
 	peer->addr.sbw_inc = ev->inc;
 	bwk_table_add(&port->by_identity, &peer->by_identity,
-		      bwk_peer_identity_hash(port, &peer->addr), bwk_peer_hash_by_identity, port);
+		      bwk_peer_identity_hash(port, &peer->addr));
 }
 
 static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int status)

@@ -29,9 +29,9 @@ void bwk_table_free(struct bwk_table *t)
 	t->charged = 0;
 }
 
-static void bwk_table_grow(struct bwk_table *t,
-			   u32 (*hash_of)(const struct hlist_node *node, const void *arg),
-			   const void *arg)
+bool bwk_table_ready(struct bwk_table *t,
+		     u32 (*hash_of)(const struct hlist_node *node, const void *arg),
+		     const void *arg)
 {
 	struct bwk_table wider = *t;
 	struct hlist_node *node, *next;
@@ -39,12 +39,14 @@ static void bwk_table_grow(struct bwk_table *t,
 
 	wider.bits += BWK_TABLE_STEP;
 	wider.charged = sizeof(*t->slot) << wider.bits;
-	if (wider.bits > BWK_TABLE_MOST || !bwk_account_take(t->account, wider.charged))
-		return;
+	if (t->count < 2u << t->bits || wider.bits > BWK_TABLE_MOST)
+		return true;
+	if (!bwk_account_take(t->account, wider.charged))
+		return false;
 	wider.slot = kcalloc(1 << wider.bits, sizeof(*t->slot), GFP_ATOMIC | __GFP_NOWARN);
 	if (!wider.slot) {
 		bwk_account_give(t->account, wider.charged);
-		return;
+		return true;
 	}
 	for (i = 0; i < 1u << t->bits; i++)
 		for (node = t->slot[i].first; node; node = next) {
@@ -53,13 +55,11 @@ static void bwk_table_grow(struct bwk_table *t,
 		}
 	bwk_table_free(t);
 	*t = wider;
+	return true;
 }
 
-void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash,
-		   u32 (*hash_of)(const struct hlist_node *node, const void *arg), const void *arg)
+void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash)
 {
-	if (t->count >= 2u << t->bits)
-		bwk_table_grow(t, hash_of, arg);
 	t->count++;
 	hlist_add_head(node, bwk_table_slot(t, hash));
 }

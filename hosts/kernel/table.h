@@ -24,10 +24,13 @@ struct bwk_table {
 /* 0 or -ENOMEM. Sleeps. The account outlives the table. */
 int bwk_table_init(struct bwk_table *t, struct bwk_account *account);
 void bwk_table_free(struct bwk_table *t);
-/* Any context; hash_of() tells the hash of what is there already, and what `arg` is to it. Without
- * memory, or where the account takes no more, the table stays as it is. */
-void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash,
-		   u32 (*hash_of)(const struct hlist_node *node, const void *arg), const void *arg);
+/* Makes the table larger for one more, if that is due; hash_of() tells the hash of what is there
+ * already, and what `arg` is to it. Without memory the table stays as it is. False: the account
+ * takes no more. Any context, as for all that follow. */
+bool bwk_table_ready(struct bwk_table *t,
+		     u32 (*hash_of)(const struct hlist_node *node, const void *arg),
+		     const void *arg);
+void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash);
 /* Nothing if it is in no table. */
 void bwk_table_del(struct bwk_table *t, struct hlist_node *node);
 

@@ -359,6 +359,15 @@ static void test_memory_that_is_read(void **state)
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
+/* A question that nobody answers for a while is told again. */
+static bool is_new(const struct beowire_info *asked, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (asked[i].cookie == asked[n].cookie)
+			return false;
+	return true;
+}
+
 /* So many reads of a's memory are under way when a's program closes its socket. The memory is let
  * go at once, although the peer has not read it, nor can: its port lingers for longer, for what
  * else the program has said. */
@@ -383,15 +392,17 @@ static void leave_what_is_read(int reads)
 		pull.off = pull.len * (uint64_t)i;
 		assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
 	}
-	for (int i = 0; i < reads; i++)
+	for (int i = 0; i < reads;) {
 		assert_int_equal(kt_recv_info(p.a, &byte, 1, &asked[i], 0), 0);
+		i += is_new(asked, i);
+	}
 	others = kt_pinned();
 	use_qdisc_of_a(true);
 	kt_shell("tc -n a qdisc add dev eth0 root netem loss 100%%");
 	for (int i = 0; i < reads; i++)
 		answer(p.a, &asked[i]);
 	kt_until(kt_pinned() >= others + MIB / 4096);
-	usleep(300000); /* the peer asks again within that, and it is read from then on */
+	sleep(2); /* the peer asks for each again within that, and it is read from then on */
 	began = kt_now_ns();
 	close(p.a);
 	kt_becomes(kt_pinned(), 0, others);

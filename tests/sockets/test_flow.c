@@ -463,6 +463,7 @@ static void welcome__may_come_late(void **state)
 	memset(c->nonce, 3, BWS_NONCE);
 	c->answered = false;
 	c->retired = c->unwelcomed = true;
+	c->tx.epoch = 7;		     /* of a READY before */
 	bws_flow_handlers.message(NULL, &m); /* a HELLO would be somebody else's */
 	assert_false(c->paired);
 	m.code = BWS_WELCOME;
@@ -477,6 +478,7 @@ static void welcome__may_come_late(void **state)
 	bws_flow_handlers.message(NULL, &m);
 	assert_true(c->paired && c->proven);
 	assert_false(c->retired || c->unwelcomed);
+	assert_int_equal(c->tx.epoch, 0);
 	assert_int_equal(c->peer_id, 9);
 	assert_memory_equal(c->nonce, both + BWS_NONCE, BWS_NONCE);
 	assert_memory_equal(c->peer_nonce, both, BWS_NONCE);

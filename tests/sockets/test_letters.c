@@ -343,6 +343,43 @@ static void greeting__is_remembered_when_it_is_offered_anew(void **state)
 	assert_int_equal(stage.conn[1].old_peer_nonce[0], 2);
 }
 
+/* The peer was paired, and has left: a WELCOME that comes yet is of no use. */
+static void greeting__ends_with_the_peers_loss(void **state)
+{
+	struct bws_offer right = letter(BWS_ACCEPT, 2, 1), lost = letter(BWS_RESCUE, 2, 1);
+
+	have_one(true);
+	assert_int_equal(refusals_of(&right), 0);
+	assert_int_equal(stage.conn[1].owed, BWS_OWE_HELLO);
+	stage.conn[1].peer_at.port = 1; /* the stage's letters have none */
+	assert_int_equal(refusals_of(&lost), 0);
+	assert_int_equal(stage.tells[BWS_RESCUED], 1);
+	assert_false(stage.conn[1].answered);
+	assert_int_equal(stage.conn[1].owed, 0);
+}
+
+static void greeting__of_former_nonces_ends_with_the_peers_loss(void **state)
+{
+	struct bws_offer lost = letter(BWS_RESCUE, 2, 1);
+
+	greeting__is_remembered_when_it_is_offered_anew(state);
+	stage.conn[1].peer_at.port = 1;
+	assert_int_equal(refusals_of(&lost), 0);
+	assert_int_equal(stage.tells[BWS_RESCUED], 1);
+	assert_false(stage.conn[1].unwelcomed);
+}
+
+static void greeting__is_over_with_the_next_answer(void **state)
+{
+	struct bws_offer next = letter(BWS_ACCEPT, 4, 0);
+
+	greeting__is_remembered_when_it_is_offered_anew(state);
+	memcpy(next.to_nonce, stage.conn[1].nonce, BWS_NONCE);
+	assert_int_equal(refusals_of(&next), 0);
+	assert_true(stage.conn[1].answered);
+	assert_false(stage.conn[1].unwelcomed);
+}
+
 /* Each offer may have an answer, which may come when the next one is sent: it is of no use, but no
  * sign of a stranger either. */
 static void answer__that_is_late_is_not_counted(void **state)
@@ -486,6 +523,9 @@ int main(void)
 		cmocka_unit_test(letter__of_the_wrong_kind_is_refused),
 		cmocka_unit_test(answer__has_the_nonce_of_the_offer),
 		cmocka_unit_test(greeting__is_remembered_when_it_is_offered_anew),
+		cmocka_unit_test(greeting__ends_with_the_peers_loss),
+		cmocka_unit_test(greeting__of_former_nonces_ends_with_the_peers_loss),
+		cmocka_unit_test(greeting__is_over_with_the_next_answer),
 		cmocka_unit_test(answer__that_is_late_is_not_counted),
 		cmocka_unit_test(answer__of_a_broken_one_is_not_heard),
 		cmocka_unit_test(rescue__needs_both_nonces),

@@ -22,6 +22,7 @@ while read -r name memory provider program arguments; do
 	FI_PROVIDER_PATH=$provider "$BEOWIRE_BUILD/tools/guest/guest-limit" "$limit" \
 		ip netns exec a "$program" $arguments </dev/null >"$out/$name.out" 2>&1 || status=$?
 	echo $status >"$out/$name.status"
+	ip netns exec a sh -c 'echo 0 >/proc/sys/net/beowire/encrypt; echo none >/proc/sys/net/beowire/key'
 	# Down if the program was ended while it had the interface so.
 	ip -n a link set eth0 up
 	# What ports of a program that was ended hold until they go is charged to the next one as well.

@@ -97,6 +97,7 @@ BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-none" 2>&1
 BEOWIRE_KEY=/tmp/key inside a "$room" >"$out/key-none-any-link" 2>&1 || true
 ip netns exec a sh -c 'cat /tmp/key >/proc/sys/net/beowire/key'
 BEOWIRE_KEY=/tmp/other BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-other" 2>&1 || true
+BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-same" 2>&1 || true
 
 # One that encrypts, as its node does, speaks with ports, and with endpoints by bare frames.
 export BEOWIRE_KEY=/tmp/key BEOWIRE_ENCRYPT=1

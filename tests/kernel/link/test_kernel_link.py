@@ -282,6 +282,10 @@ def fingerprint(digits: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def test_with_the_nodes_key_it_speaks(guest: Told) -> None:
+    assert guest.files["key-same"].splitlines()[-1] == "ok 0", guest.files["key-same"]
+
+
 @pytest.mark.parametrize("name", ["sealed", "sealed-packet"])
 def test_what_is_sealed_arrives(name: str, guest: Told) -> None:
     """Between two ports, and between one and an endpoint by bare frames."""
