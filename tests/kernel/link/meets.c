@@ -50,22 +50,20 @@ static void on_down(void *arg, bw_peer_no peer, int status)
 static const struct bw_handlers handlers = {on_message, on_sent, on_pulled, on_down, NULL};
 
 /* An endpoint in this node; from now on this process is there. */
-static struct side open_in(const char *node)
+static void open_in(struct side *s, const char *node)
 {
-	struct bw_ep_attr attr = {.handlers = &handlers, .no_helper = true};
+	struct bw_ep_attr attr = {.handlers = &handlers, .arg = s, .no_helper = true};
 	const char *why = "cannot go there";
-	struct side s = {0};
 	char path[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/run/netns/%s", node);
 	fd = open(path, O_RDONLY);
-	if (fd < 0 || setns(fd, CLONE_NEWNET) || bw_ep_open(&s.ep, &attr, &why)) {
+	if (fd < 0 || setns(fd, CLONE_NEWNET) || bw_ep_open(&s->ep, &attr, &why)) {
 		printf("%s: %s\n", node, why);
 		exit(1);
 	}
 	close(fd);
-	return s;
 }
 
 /* Both go on until a message has come to `to`. */
@@ -85,13 +83,16 @@ static int await(struct side *to, struct side *other)
 /* Each says a word to the other, and does so by this link. */
 static int speak(const char *node, const char *others, const char *link, uint64_t least_ns)
 {
-	struct side one = open_in(node), two = open_in(others);
-	uint64_t began = bw_clock_now();
+	struct side one = {0}, two = {0};
 	struct bw_addr addr;
 	const char *by;
+	uint64_t began;
 	bw_peer_no peer;
 	int r;
 
+	open_in(&one, node);
+	open_in(&two, others);
+	began = bw_clock_now();
 	bw_ep_addr(two.ep, &addr);
 	if (bw_peer_find(one.ep, &addr, &peer))
 		return 1;
