@@ -106,7 +106,6 @@ bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who)
 	return false;
 }
 
-/* ERR_PTR(-ENOMEM, -ENOBUFS). */
 /* For one more peer. */
 static bool bwk_peer_tables_ready(struct bwk_port *port)
 {
@@ -115,6 +114,7 @@ static bool bwk_peer_tables_ready(struct bwk_port *port)
 	       bwk_table_ready(&port->by_identity, bwk_peer_hash_by_identity, port);
 }
 
+/* ERR_PTR(-ENOMEM, -ENOBUFS). */
 static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
 				     u32 handle)
 {
