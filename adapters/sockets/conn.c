@@ -228,8 +228,10 @@ void bws_conn_inherit(struct bws_conn *c)
 
 void bws_conn_leave(struct bws_conn *c)
 {
+	const int self = getpid();
+
 	for (int i = 0; i < BWS_HOLDERS; i++) {
-		int pid = getpid();
+		int pid = self;
 
 		atomic_compare_exchange_strong(&c->shared->holder[i], &pid, 0);
 	}

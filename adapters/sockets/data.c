@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "fds.h"
 #include "flow.h"
 #include "iov.h"
+#include "life.h"
 #include "real.h"
 #include "wait.h"
 
@@ -145,12 +147,22 @@ static ssize_t bws_recv_pieces(struct bws_conn *c, struct bws_iov *to, int flags
 	return (ssize_t)n;
 }
 
+/* Has TCP, which has ended, brought what was to come by it again? Not all who read it count here:
+ * splice(), another program. Its end counts as a byte (tcp_rcv_nxt_update() in net/ipv4). */
+static bool bws_recv_is_short(const struct bws_conn *c)
+{
+	struct tcp_info info;
+
+	return c->shared->rx < c->rx.must &&
+	       (!bws_life_counters(c->fd, &info) ||
+		info.tcpi_bytes_received + c->rx_beowire < c->rx.must + 1);
+}
+
 /* TCP has ended: is that no good end, as the peer did not send by it what is to come yet? */
 static bool bws_recv_is_cut(const struct bws_conn *c)
 {
-	return (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued) ||
-		c->shared->rx < c->rx.must) &&
-	       !c->rx.shut;
+	return !c->rx.shut && (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued) ||
+			       bws_recv_is_short(c));
 }
 
 /* The kernel tells an error of a connection once. A call that does more with it than the program

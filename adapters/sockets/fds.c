@@ -76,8 +76,10 @@ static void bws_fds_end(struct bws_conn *c, int fd)
 {
 	struct linger linger = {0}, none = {.l_onoff = 1};
 	socklen_t len = sizeof(linger);
-	bool reset = !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
-		     !linger.l_linger;
+	/* One that never came near Beowire has nothing to bring to its end. */
+	bool plain = !c->paired && !c->answered && bws_settled(c);
+	bool reset = !plain && !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) &&
+		     linger.l_onoff && !linger.l_linger;
 	bool left = false; /* bytes that TCP has not got */
 	int kept = -1;
 

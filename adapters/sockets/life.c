@@ -338,7 +338,7 @@ static struct bws_life_lent *bws_life_place(struct bws_life_loan *l)
 	return &l->lent[l->n];
 }
 
-static bool bws_life_counters(int fd, struct tcp_info *info)
+bool bws_life_counters(int fd, struct tcp_info *info)
 {
 	socklen_t len = sizeof(*info);
 

@@ -3,6 +3,13 @@
 #ifndef BWS_LIFE_H
 #define BWS_LIFE_H
 
+#include <stdbool.h>
+
+struct tcp_info;
+
+/* What the kernel counts of a connection, by <linux/tcp.h>. False: it counts no bytes. */
+bool bws_life_counters(int fd, struct tcp_info *info);
+
 /* Look after fork() from now on. To be called when the library is loaded, after libbeowire's own
  * constructor: our handlers run before its own. */
 void bws_life_begin(void);

@@ -88,7 +88,8 @@ void bws_tell(struct bws_conn *c)
 	if (c->told)
 		return;
 	c->told = true;
-	bws_control_name(c);
+	if (bws.explain || bws.stats)
+		bws_control_name(c);
 	t = (struct bws_told){.name = c->name,
 			      .tx = c->shared->tx,
 			      .rx = c->shared->rx,

@@ -310,6 +310,23 @@ time.sleep(0.5)
 orders.sendall(b"r")
 assert orders.recv(100) == b"first, spliced"
 """,
+    "splice out, and a good end": f"""{CONNECTED}
+orders.sendall(b"s")
+soon(lambda: available(one) == 50000)
+r, w = os.pipe()
+libc.splice.argtypes = [ctypes.c_int, ctypes.c_void_p] * 2 + [ctypes.c_size_t, ctypes.c_uint]
+libc.splice.restype = ctypes.c_ssize_t
+left = 50000
+while left:
+    some = libc.splice(one.fileno(), None, w, None, 10000, 0)
+    assert some > 0, (left, ctypes.get_errno())
+    while some:
+        got = len(os.read(r, some))
+        some -= got
+        left -= got
+orders.close()
+assert one.recv(10) == b""
+""",
 }
 
 
