@@ -581,7 +581,7 @@ static void *bws_control_main(void *arg)
 
 	bws_registrar_init(&bws_control.registrar);
 	for (int i = 0; i < 2; i++)
-		bws_control.offers[i] = bws_offer_socket(i, 0);
+		bws_control.offers[i] = bws_offer_socket_own(i);
 	/* The port first: peers may ask already, and an endpoint takes its time. */
 	bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 	bws_control.wanting = true;

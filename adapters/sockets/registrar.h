@@ -45,6 +45,8 @@ void bws_registrar_forget(struct bws_registrar *r);
 
 /* A socket for offers of IPv4 (0) or IPv6 (1), at this port; -1: none. */
 int bws_offer_socket(int family, uint16_t port);
+/* At a port of BEOWIRE_UDP_PORTS, if there is a free one. */
+int bws_offer_socket_own(int family);
 /* Send to an address of that family, from `here` (NULL: any). */
 bool bws_offer_send(const int *sockets, const uint8_t *here, const struct bws_from *to,
 		    const uint8_t *bytes);

@@ -140,7 +140,7 @@ int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds)
 	return 0;
 }
 
-int bws_offer_socket(int family, uint16_t port)
+int bws_offer_socket_own(int family)
 {
 	return family ? -1 : stage.mail;
 }

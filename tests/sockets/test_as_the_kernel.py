@@ -310,6 +310,14 @@ time.sleep(0.5)
 orders.sendall(b"r")
 assert orders.recv(100) == b"first, spliced"
 """,
+    "ports of offers": f"""{CONNECTED}
+ports = set()
+for name in ("udp", "udp6"):
+    for line in open(f"/proc/self/net/{{name}}").read().splitlines()[1:]:
+        ports.add(int(line.split()[1].rsplit(":", 1)[1], 16))
+assert len(ports - {{47098}}) >= 2, ports # for offers, and for the endpoint
+assert all(47100 <= port <= 47999 for port in ports - {{47098}}), ports
+""",
     "splice out, and a good end": f"""{CONNECTED}
 orders.sendall(b"s")
 soon(lambda: available(one) == 50000)
