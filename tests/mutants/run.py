@@ -567,6 +567,7 @@ class Workshop:
             given = [each.replace("FOLDER", str(folder)) for each in program.arguments]
             call = [str(program.ready or made), *given]
             environment = {
+                "MALLOC_PERTURB_": "85",  # what is not set is not right by chance
                 **os.environ,
                 **house.environment,
                 "FI_PROVIDER_PATH": str(folder),
