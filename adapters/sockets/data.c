@@ -161,8 +161,8 @@ static bool bws_recv_is_short(const struct bws_conn *c)
 /* TCP has ended: is that no good end, as the peer did not send by it what is to come yet? */
 static bool bws_recv_is_cut(const struct bws_conn *c)
 {
-	return !c->rx.shut && (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued) ||
-			       bws_recv_is_short(c));
+	return !c->rx.shut &&
+	       (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued) || bws_recv_is_short(c));
 }
 
 /* The kernel tells an error of a connection once. A call that does more with it than the program
