@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * First contact by the kernel link, between the nodes of nodes.sh: raw frames are used where they
- * reach the peer, however short the patience of UDP would be, and UDP where they do not. Who is
- * called by UDP alone, and has not named its caller, answers by it.
+ * reach the peer, and UDP where they do not, once they have had time to. Who is called by UDP, and
+ * has not named its caller, answers by it.
  */
 #include <errno.h>
 #include <fcntl.h>
