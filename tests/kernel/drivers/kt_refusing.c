@@ -29,7 +29,7 @@ MODULE_PARM_DESC(refuse, "so many frames are refused next");
 
 static bool hold;
 module_param(hold, bool, 0644);
-MODULE_PARM_DESC(hold, "the next frame stays in the driver's hands until this is 0");
+MODULE_PARM_DESC(hold, "a program's next frame stays in the driver's hands until this is 0");
 
 static bool held;
 module_param(held, bool, 0444);
@@ -59,10 +59,17 @@ static void hold_frame(void)
 	WRITE_ONCE(held, false);
 }
 
+/* A timer, or an arriving frame, has the module answer on whatever processor that is, the one that
+ * looks whether a frame is held among them: only what a program itself sends is held. */
+static bool is_programs(void)
+{
+	return in_task() && current->mm;
+}
+
 /* The queue's lock is held. */
 static bool refuses(void)
 {
-	if (READ_ONCE(hold))
+	if (READ_ONCE(hold) && is_programs())
 		hold_frame();
 	if (READ_ONCE(refuse)) {
 		WRITE_ONCE(refuse, refuse - 1);
