@@ -218,6 +218,20 @@ BWS_CALL int shutdown(int fd, int how)
 	return rc;
 }
 
+BWS_CALL int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	bool error = level == SOL_SOCKET && option == SO_ERROR;
+	struct bws_conn *c = error ? bws_table_conn(fd) : NULL;
+	int rc = bws_r()->getsockopt(fd, level, option, value, len);
+
+	if (!c)
+		return rc;
+	if (!rc && *len == sizeof(int) && !*(int *)value)
+		*(int *)value = bws_error_take(c);
+	bws_conn_put(c);
+	return rc;
+}
+
 BWS_CALL int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
 	struct bws_conn *c = bws_table_conn(fd);

@@ -77,7 +77,8 @@ uint64_t bws_deadline(int fd, int option)
 	struct timeval span = {0};
 	socklen_t len = sizeof(span);
 
-	if (getsockopt(fd, SOL_SOCKET, option, &span, &len) || (!span.tv_sec && !span.tv_usec))
+	if (bws_r()->getsockopt(fd, SOL_SOCKET, option, &span, &len) ||
+	    (!span.tv_sec && !span.tv_usec))
 		return UINT64_MAX;
 	return bw_clock_now() + (uint64_t)span.tv_sec * BWS_S + (uint64_t)span.tv_usec * 1000;
 }
@@ -184,6 +185,20 @@ static int bws_take_untold(struct bws_conn *c)
 
 	c->untold = 0;
 	bws_conn_settle(c);
+	return error;
+}
+
+int bws_error_take(struct bws_conn *c)
+{
+	int error;
+
+	bws_lock();
+	error = bws_take_untold(c);
+	if (!error && !c->error_told) {
+		error = c->error;
+		c->error_told = error;
+	}
+	bws_unlock();
 	return error;
 }
 

@@ -30,7 +30,8 @@ static bool bws_is_tcp(int fd)
 	socklen_t len = sizeof(int);
 	int protocol;
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) && protocol == IPPROTO_TCP;
+	return !bws_r()->getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
+	       protocol == IPPROTO_TCP;
 }
 
 bool bws_leads_to(int dir, const char *name, const char *what)
@@ -78,7 +79,7 @@ static void bws_fds_end(struct bws_conn *c, int fd)
 	socklen_t len = sizeof(linger);
 	/* One that never came near Beowire has nothing to bring to its end. */
 	bool plain = !c->paired && !c->answered && bws_settled(c);
-	bool reset = !plain && !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) &&
+	bool reset = !plain && !bws_r()->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) &&
 		     linger.l_onoff && !linger.l_linger;
 	bool left = false; /* bytes that TCP has not got */
 	int kept = -1;
@@ -147,7 +148,7 @@ static void bws_fds_linger(int fd)
 	if (!c)
 		return;
 	if (atomic_load(&c->slow) && c->refs == 1 && bws_blocks(fd, 0) &&
-	    !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
+	    !bws_r()->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
 	    linger.l_linger)
 		bws_return_wait(c, true, (uint64_t)linger.l_linger * BWS_S);
 	bws_conn_put(c);
@@ -200,7 +201,8 @@ void bws_expect(int fd)
 	struct tcp_info info;
 	socklen_t len = sizeof(info);
 
-	if (bws.on && bws.pid == getpid() && !getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	if (bws.on && bws.pid == getpid() &&
+	    !bws_r()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
 	    info.tcpi_state == TCP_CLOSE && bws_is_tcp(fd))
 		bws_fds_new(fd, true);
 }

@@ -342,7 +342,7 @@ bool bws_life_counters(int fd, struct tcp_info *info)
 {
 	socklen_t len = sizeof(*info);
 
-	return !getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) &&
+	return !bws_r()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) &&
 	       len >= offsetof(struct tcp_info, tcpi_bytes_received) +
 			       sizeof(info->tcpi_bytes_received);
 }

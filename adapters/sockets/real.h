@@ -42,6 +42,7 @@
 	X(void, _exit, (int))                                                                      \
 	X(int, fcntl, (int, int, ...))                                                             \
 	X(FILE *, fdopen, (int, const char *))                                                     \
+	X(int, getsockopt, (int, int, int, void *, socklen_t *))                                   \
 	X(int, ioctl, (int, unsigned long, ...))                                                   \
 	X(int, listen, (int, int))                                                                 \
 	X(int, ppoll, (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))        \

@@ -29,7 +29,7 @@ while order := orders.recv(1):
         orders.sendall(one.recv(100))
 """
 CLIENT = f"""
-import ctypes, errno, os, select, socket, struct, threading, time
+import ctypes, errno, os, select, signal, socket, struct, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
 way, why = libc.beowire_sockets_way, libc.beowire_sockets_why
 why.restype = ctypes.c_char_p
@@ -72,6 +72,35 @@ def share():
 CONNECTED = f"""{CLIENT}
 one = socket.socket()
 orders = connect(one)
+"""
+
+RETURNED = f"""{CLIENT}
+one = socket.socket()
+one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 5000)
+orders = connect(one)
+one.setblocking(False)
+try:
+    while one.send(bytes(10000)):
+        pass
+except BlockingIOError:
+    pass
+child = share() # on TCP, but for what TCP has no room for
+assert not way(one.fileno()) & 2
+orders.sendall(b"k")
+poller = select.poll()
+poller.register(one, 0)
+assert poller.poll(60000)
+time.sleep(0.5)
+one.setblocking(True)
+"""
+
+SIGNALS = f"""{CONNECTED}
+signal.signal(signal.SIGALRM, lambda *_: None)
+def call(name, *words):
+    return getattr(libc, name)(*words), ctypes.get_errno()
+def alarm():
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+nothing, alarms = bytes(128), bytes([0, 1 << 5]) + bytes(126) # sets of signals
 """
 
 CASES = {
@@ -153,26 +182,27 @@ one.send(bytes(1000)) # who sends hears of Beowire's end
 soon(lambda: why(one.fileno()) == b"the peer's endpoint is gone")
 assert taken(one) == (50000, errno.ECONNRESET)
 """,
-    "an error that was met on the way back to TCP": f"""{CLIENT}
-one = socket.socket()
-one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 5000)
-orders = connect(one)
-one.setblocking(False)
-try:
-    while one.send(bytes(10000)):
-        pass
-except BlockingIOError:
-    pass
-child = share() # on TCP, but for what TCP has no room for
-assert not way(one.fileno()) & 2
+    "SO_ERROR, of a peer that was killed": f"""{CONNECTED}
+orders.sendall(b"s")
+soon(lambda: available(one) == 50000)
+assert one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
 orders.sendall(b"k")
-poller = select.poll()
-poller.register(one, 0)
-assert poller.poll(60000)
-time.sleep(0.5)
-one.setblocking(True)
+soon(lambda: one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)[0] == 8) # CLOSE_WAIT
+one.send(bytes(1000))
+soon(lambda: why(one.fileno()) == b"the peer's endpoint is gone")
+assert one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
+assert one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 # once, as in the kernel
+assert taken(one) == (50000, errno.ECONNRESET)
+""",
+    "an error that was met on the way back to TCP": f"""{RETURNED}
 assert taken(one) == (0, errno.ECONNRESET)
 assert taken(one) == (0, 0) # once, as in the kernel
+os.kill(child, 9)
+""",
+    "SO_ERROR, of an error that was met on the way back to TCP": f"""{RETURNED}
+assert one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNRESET
+assert one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+assert taken(one) == (0, 0)
 os.kill(child, 9)
 """,
     "a child that closes what an instance watches": f"""{CONNECTED}
@@ -334,6 +364,93 @@ while left:
         left -= got
 orders.close()
 assert one.recv(10) == b""
+""",
+    "SO_SNDTIMEO": f"""{CONNECTED}
+one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 500000))
+while libc.send(one.fileno(), bytes(100000), 100000, 0) > 0: # which nobody reads
+    began = time.monotonic()
+assert ctypes.get_errno() == errno.EAGAIN
+assert 0.5 <= time.monotonic() - began
+""",
+    "dup3": f"""{CONNECTED}
+for other in (900, 901):
+    os.dup2(one.fileno(), other, inheritable=False)
+    os.write(other, b"by another number")
+    orders.sendall(b"r")
+    assert orders.recv(100) == b"by another number"
+one.close()
+os.close(900)
+assert way(901) & 2
+os.write(901, b"the last")
+orders.sendall(b"r")
+assert orders.recv(100) == b"the last"
+""",
+    "the masks of ppoll() and pselect()": f"""{SIGNALS}
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+fd, span = one.fileno(), struct.pack("ll", 60, 0)
+def ppoll(mask):
+    return call("ppoll", struct.pack("ihh", fd, select.POLLIN, 0), 1, span, mask)
+def pselect(mask):
+    bits = ctypes.create_string_buffer((1 << fd).to_bytes(128, "little"), 128)
+    return call("pselect", fd + 1, bits, None, None, span, mask)
+for wait in (ppoll, pselect):
+    alarm()
+    assert wait(nothing) == (-1, errno.EINTR)
+    alarm()
+    orders.sendall(b"l") # after the alarm
+    assert wait(alarms)[0] == 1
+    assert signal.sigpending() == {{signal.SIGALRM}}
+    assert one.recv(10) == b"late"
+    signal.sigtimedwait([signal.SIGALRM], 0)
+""",
+    "a handler with SA_RESTART, and one without": f"""{SIGNALS}
+into = ctypes.create_string_buffer(10)
+signal.siginterrupt(signal.SIGALRM, True)
+alarm()
+assert call("recv", one.fileno(), into, 10, 0) == (-1, errno.EINTR)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.signal(signal.SIGINT, signal.SIG_DFL) # which handler ran is not known to the library
+alarm()
+orders.sendall(b"l")
+assert call("recv", one.fileno(), into, 10, 0)[0] == 4
+alarm()
+orders.sendall(b"l")
+words = struct.pack("ihh", one.fileno(), select.POLLIN, 0)
+assert call("poll", words, 1, 60000) == (-1, errno.EINTR) # as signal(7) says: never begun anew
+""",
+    "urgent data": f"""{CONNECTED}
+one.sendall(b"ab")
+assert one.send(b"!", socket.MSG_OOB) == 1
+assert not way(one.fileno()) & 2
+assert b"urgent" in why(one.fileno())
+one.sendall(b"c")
+for some in (b"ab", b"c"):
+    orders.sendall(b"r")
+    assert orders.recv(100) == some
+""",
+    "MSG_ZEROCOPY": f"""{CONNECTED}
+SO_ZEROCOPY, MSG_ZEROCOPY = 60, 0x4000000
+one.sendall(b"before, ")
+one.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+assert not way(one.fileno()) & 2
+assert one.send(b"not copied", MSG_ZEROCOPY) == 10
+soon(lambda: select.select([], [], [one], 60))
+_, told, flags, _ = one.recvmsg(1, 1000, socket.MSG_ERRQUEUE)
+assert told and flags & socket.MSG_ERRQUEUE
+time.sleep(0.5)
+orders.sendall(b"r")
+assert orders.recv(100) == b"before, not copied"
+""",
+    "O_ASYNC": f"""{SIGNALS}
+import fcntl
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
+fcntl.fcntl(one, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(one, fcntl.F_SETFL, fcntl.fcntl(one, fcntl.F_GETFL) | os.O_ASYNC)
+signal.sigtimedwait([signal.SIGIO], 0)
+for _ in range(2):
+    orders.sendall(b"l")
+    assert signal.sigtimedwait([signal.SIGIO], 60)
+    assert one.recv(10) == b"late"
 """,
 }
 

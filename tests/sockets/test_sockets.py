@@ -2,6 +2,7 @@
 """Calls on connections that move to Beowire and back return what they return over TCP."""
 
 import pytest
+import user_net
 from sockets_net import HERE, THERE, Nodes, by_beowire, program
 
 PORT = 7300
@@ -162,3 +163,34 @@ assert one.getsockname()[0] == "{HERE}"
         nodes.run(["python3", "-c", script])
     told = nodes.counted()
     assert {each["there"].split(":")[0] for each in told["each"]} == {HERE, THERE}, told
+
+
+@pytest.fixture
+def ipv6(nodes: Nodes) -> tuple[str, str]:
+    """Addresses of the two."""
+    names = ("fd00:77::1", "fd00:77::2")
+    for node, name in zip((nodes.here, nodes.there), names, strict=True):
+        if name not in user_net.ip(f"-n {node} -6 addr show dev eth0"):
+            user_net.ip(f"-n {node} addr add {name}/64 dev eth0 nodad")
+    return names
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_connections_by_ipv6(nodes: Nodes, ipv6: tuple[str, str], mapped: bool) -> None:
+    """Of both, and of a client that uses IPv4 with a server that listens by IPv6."""
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    here, there = (HERE, THERE) if mapped else ipv6
+    listens = 'create_server(("", int(sys.argv[1])), family=socket.AF_INET6, dualstack_ipv6=True)'
+    server = ECHO.replace('create_server(("", int(sys.argv[1])))', listens)
+    assert listens in server
+    script = f"""
+{CONNECTED.replace(THERE, there)}
+assert one.getpeername()[:2] == ("{there}", {PORT})
+assert one.getsockname()[0] == "{here}"
+echo(300000)
+"""
+    with nodes.server(["python3", "-c", server, str(PORT), "1"], PORT, ends=True):
+        nodes.run(["python3", "-c", script])
+    told = nodes.counted()
+    by_beowire(told, 300_000)
+    assert {each["there"].rpartition(":")[0].strip("[]") for each in told["each"]} == {here, there}
