@@ -486,18 +486,25 @@ static void bws_life_cancelled(void *loan)
 	bws_life_take_back(loan, true);
 }
 
-BWS_CALL int posix_spawn(pid_t *restrict pid, const char *restrict path,
-			 const posix_spawn_file_actions_t *actions,
-			 const posix_spawnattr_t *restrict attr, char *const words[restrict],
-			 char *const variables[restrict])
+static int bws_life_spawn(__typeof__(bws_real.posix_spawn) spawn, pid_t *pid, const char *what,
+			  const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attr,
+			  char *const *words, char *const *variables)
 {
 	struct bws_life_loan loan = {0};
 	int rc;
 
 	bws_life_lend(&loan);
-	rc = bws_r()->posix_spawn(pid, path, actions, attr, words, variables);
+	rc = spawn(pid, what, actions, attr, words, variables);
 	bws_life_take_back(&loan, !rc);
 	return rc;
+}
+
+BWS_CALL int posix_spawn(pid_t *restrict pid, const char *restrict path,
+			 const posix_spawn_file_actions_t *actions,
+			 const posix_spawnattr_t *restrict attr, char *const words[restrict],
+			 char *const variables[restrict])
+{
+	return bws_life_spawn(bws_r()->posix_spawn, pid, path, actions, attr, words, variables);
 }
 
 BWS_CALL int posix_spawnp(pid_t *restrict pid, const char *restrict name,
@@ -505,13 +512,7 @@ BWS_CALL int posix_spawnp(pid_t *restrict pid, const char *restrict name,
 			  const posix_spawnattr_t *restrict attr, char *const words[restrict],
 			  char *const variables[restrict])
 {
-	struct bws_life_loan loan = {0};
-	int rc;
-
-	bws_life_lend(&loan);
-	rc = bws_r()->posix_spawnp(pid, name, actions, attr, words, variables);
-	bws_life_take_back(&loan, !rc);
-	return rc;
+	return bws_life_spawn(bws_r()->posix_spawnp, pid, name, actions, attr, words, variables);
 }
 
 /* What it leaves running has them longer, which nobody knows. */
