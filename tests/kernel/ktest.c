@@ -150,6 +150,14 @@ struct sockaddr_beowire kt_at(int fd)
 	return addr;
 }
 
+struct sockaddr_beowire kt_nobody(int i)
+{
+	struct sockaddr_beowire to = {.sbw_family = AF_BEOWIRE, .sbw_port = 5};
+
+	memcpy(to.sbw_mac, (uint8_t[]){2, 0, 0, 1, (uint8_t)(i >> 8), (uint8_t)i}, 6);
+	return to;
+}
+
 struct kt_pair kt_pair(int type)
 {
 	struct kt_pair pair = {.a = kt_bound("a", type, 0), .b = kt_bound("b", type, 0)};

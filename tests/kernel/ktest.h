@@ -68,6 +68,8 @@ int kt_open(const char *node, int type);
 int kt_bound(const char *node, int type, uint16_t port);
 /* Where others reach it. */
 struct sockaddr_beowire kt_at(int fd);
+/* The i-th of addresses that nobody has. */
+struct sockaddr_beowire kt_nobody(int i);
 struct kt_pair kt_pair(int type);
 /* kt_pair() with each connected to the other. */
 struct kt_pair kt_couple(int type);

@@ -514,6 +514,39 @@ static void test_control_group(void **state)
 	leave_group();
 }
 
+#define NOBODIES   2100		  /* more than fit into tables of 1024 slots: table.c */
+#define PEER_LEAST 1000		  /* bytes that one is charged for, beside its engine's */
+#define TABLES	   (2 * 4096 * 8) /* bytes: by address, and by handle; none has an identity yet */
+#define SPARE	   (32 << 10)	  /* bytes that may stay charged: account.h, and parts of pages */
+
+/* Peers are charged as long as they are there; what tables of them grew by as long as the port is,
+ * although it is next to nothing beside the peers. */
+static void test_peers_and_their_tables(void **state)
+{
+	uint64_t before;
+	int fd;
+
+	enter_group();
+	fd = kt_open("a", SOCK_RDM);
+	kt_option(fd, BEOWIRE_DEAD_MS, 3000);
+	assert_int_equal(
+		bind(fd, (struct sockaddr *)&(struct sockaddr_beowire){.sbw_family = AF_BEOWIRE},
+		     sizeof(struct sockaddr_beowire)),
+		0);
+	before = group("sock");
+	for (int i = 0; i < NOBODIES; i++) {
+		struct sockaddr_beowire to = kt_nobody(i);
+		socklen_t len = sizeof(to);
+
+		assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &to, &len), 0);
+	}
+	assert_true(group("sock") >= before + (uint64_t)NOBODIES * PEER_LEAST);
+	kt_becomes(group("sock") - before, TABLES, TABLES + SPARE); /* once they are given up */
+	close(fd);
+	kt_becomes(group("sock"), 0, before + SPARE);
+	leave_group();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,6 +565,7 @@ int main(void)
 		kt_counting_test(test_parts_of_a_port),
 		kt_counting_test(test_parts_of_all_ports),
 		kt_counting_test(test_control_group),
+		kt_counting_test(test_peers_and_their_tables),
 	};
 
 	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);

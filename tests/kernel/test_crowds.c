@@ -91,15 +91,6 @@ static void test_each_is_found(void **state)
 	disperse(&c);
 }
 
-/* The i-th of addresses that nobody has. */
-static struct sockaddr_beowire nobody(int i)
-{
-	struct sockaddr_beowire to = {.sbw_family = AF_BEOWIRE, .sbw_port = 5};
-
-	memcpy(to.sbw_mac, (uint8_t[]){2, 0, 0, 1, (uint8_t)(i >> 8), (uint8_t)i}, 6);
-	return to;
-}
-
 /* A port that ends says so to all, and forgets them, in pieces. */
 static void test_each_hears_the_end(void **state)
 {
@@ -129,7 +120,7 @@ static void test_each_is_forgotten(void **state)
 	uint64_t before;
 
 	for (int i = 0; i < UNMET; i++) {
-		struct sockaddr_beowire to = nobody(i);
+		struct sockaddr_beowire to = kt_nobody(i);
 
 		assert_true(asked(fd, BEOWIRE_PEER_NUMBER, &to) > 0);
 	}
@@ -259,7 +250,7 @@ static void test_strangers(void **state)
 	char byte;
 
 	for (int i = 0; i < 1500; i++) {
-		struct sockaddr_beowire to = nobody(i);
+		struct sockaddr_beowire to = kt_nobody(i);
 
 		assert_int_equal(kt_send_to(p.a, "x", 1, &to), 1);
 	}
