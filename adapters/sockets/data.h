@@ -29,8 +29,8 @@ uint64_t bws_deadline(int fd, int option);
 /* After -EINTR: does the kernel begin such a call anew? */
 bool bws_restarts(uint64_t deadline);
 
-/* The error that SO_ERROR tells if the kernel knows of none, which tells each once: a positive errno,
- * or 0. After one that Beowire was lost by, calls go on to fail. Takes the lock. */
+/* The error that SO_ERROR tells if the kernel knows of none, each once: a positive errno, or 0.
+ * After one that Beowire was lost by, calls go on to fail. Takes the lock. */
 int bws_error_take(struct bws_conn *c);
 
 /* Bytes that can be received at once, for FIONREAD. Lock held. */

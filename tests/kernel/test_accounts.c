@@ -515,6 +515,7 @@ static void test_control_group(void **state)
 }
 
 #define NOBODIES   2100		  /* more than fit into tables of 1024 slots: table.c */
+#define GIVE_UP_MS 15000	  /* all are there before the first one is given up */
 #define PEER_LEAST 1000		  /* bytes that one is charged for, beside its engine's */
 #define TABLES	   (2 * 4096 * 8) /* bytes: by address, and by handle; none has an identity yet */
 #define SPARE	   (32 << 10)	  /* bytes that may stay charged: account.h, and parts of pages */
@@ -523,16 +524,14 @@ static void test_control_group(void **state)
  * although it is next to nothing beside the peers. */
 static void test_peers_and_their_tables(void **state)
 {
+	const struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
 	uint64_t before;
 	int fd;
 
 	enter_group();
 	fd = kt_open("a", SOCK_RDM);
-	kt_option(fd, BEOWIRE_DEAD_MS, 3000);
-	assert_int_equal(
-		bind(fd, (struct sockaddr *)&(struct sockaddr_beowire){.sbw_family = AF_BEOWIRE},
-		     sizeof(struct sockaddr_beowire)),
-		0);
+	kt_option(fd, BEOWIRE_DEAD_MS, GIVE_UP_MS);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any)), 0);
 	before = group("sock");
 	for (int i = 0; i < NOBODIES; i++) {
 		struct sockaddr_beowire to = kt_nobody(i);
