@@ -226,8 +226,8 @@ BWS_CALL int getsockopt(int fd, int level, int option, void *value, socklen_t *l
 
 	if (!c)
 		return rc;
-	if (!rc && *len == sizeof(int) && !*(int *)value)
-		*(int *)value = bws_error_take(c);
+	if (!rc && *len == sizeof(int))
+		*(int *)value = bws_error_take(c, *(int *)value);
 	bws_conn_put(c);
 	return rc;
 }

@@ -147,7 +147,7 @@ struct bws_conn {
 	uint32_t losses; /* how often that was so */
 	bool lost;	 /* and the two have not been paired since */
 	int error;	 /* Beowire lost it: positive errno for all calls, once what came is read */
-	bool error_told; /* to who asked for SO_ERROR, which tells it once */
+	bool error_told; /* to who received, or asked for SO_ERROR, which does not tell it again */
 	int kept; /* programs under way that are not to inherit it: it has FD_CLOEXEC for that */
 	bool foreign; /* its bytes in TCP are another process's: that is the error */
 	int untold;   /* TCP's error, positive errno, that the program was not told of; else 0 */

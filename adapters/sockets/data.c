@@ -188,18 +188,25 @@ static int bws_take_untold(struct bws_conn *c)
 	return error;
 }
 
-int bws_error_take(struct bws_conn *c)
+int bws_error_take(struct bws_conn *c, int kernels)
 {
-	int error;
+	int error = kernels;
 
 	bws_lock();
-	error = bws_take_untold(c);
-	if (!error && !c->error_told) {
+	if (!error)
+		error = bws_take_untold(c);
+	if (!error && !c->error_told)
 		error = c->error;
-		c->error_told = error;
-	}
+	c->error_told = c->error; /* whichever is told: they have one cause */
 	bws_unlock();
 	return error;
+}
+
+/* Of a call that receives, which is told by it. */
+static ssize_t bws_recv_lost(struct bws_conn *c)
+{
+	c->error_told = true;
+	return -c->error;
 }
 
 /* Lock held; bytes, or a negative errno. What the kernel tells beside them is put into `told`;
@@ -215,7 +222,7 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 
 	*full = false;
 	if (c->error && (c->foreign || (c->rx.way == BWS_BW && !c->rx.queue.first)))
-		return -c->error;
+		return bws_recv_lost(c);
 	if (c->rx.wanted)
 		bws_rx_ready(c);
 	if (c->rx.way == BWS_BW)
@@ -226,7 +233,7 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
 	part.msg_iovlen = bws_iov_part(to, some, limit);
 	n = bws_r()->recvmsg(fd, &part, (flags | MSG_DONTWAIT) & ~MSG_WAITALL);
 	if (n <= 0 && c->error)
-		return -c->error;
+		return bws_recv_lost(c);
 	if (n < 0)
 		return -errno;
 	if (!n && bws_iov_left(to) && c->untold)

@@ -146,6 +146,16 @@ int bws_own_connect(int fd, const struct sockaddr *name, socklen_t len)
 	return bws_r()->connect(fd, name, len);
 }
 
+int bws_own_getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	return bws_r()->getsockopt(fd, level, option, value, len);
+}
+
+int bws_own_setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	return bws_r()->setsockopt(fd, level, option, value, len);
+}
+
 int bws_own_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	return bws_r()->epoll_ctl(epfd, op, fd, event);

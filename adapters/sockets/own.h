@@ -15,6 +15,7 @@
 #define epoll_ctl     bws_own_epoll_ctl
 #define eventfd	      bws_own_eventfd
 #define fcntl	      bws_own_fcntl
+#define getsockopt    bws_own_getsockopt
 #define memfd_create  bws_own_memfd_create
 #define open	      bws_own_open
 #define openat	      bws_own_openat
@@ -28,6 +29,7 @@
 #define sendmmsg      bws_own_sendmmsg
 #define sendmsg	      bws_own_sendmsg
 #define sendto	      bws_own_sendto
+#define setsockopt    bws_own_setsockopt
 #define socket	      bws_own_socket
 #define write	      bws_own_write
 

@@ -126,9 +126,13 @@ def decided(a: Said, b: Said, c: Said, control: Said, complaints: list[str]) -> 
 
 
 def test_all_went_well(asked: list[str]) -> None:
-    nothing = Found([], [])
-    assert decided(NOTICES, PASSES, NOTICES, PASSES, []) == [NOTICED, nothing, NOTICED]
+    assert decided(NOTICES, NOTICES, NOTICES, PASSES, []) == [NOTICED] * 3
     assert not asked
+
+
+def test_who_is_not_noticed_is_looked_at_alone(asked: list[str]) -> None:
+    assert decided(NOTICES, PASSES, NOTICES, PASSES, []) == [NOTICED, ALONE, NOTICED]
+    assert asked == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,14 @@ def test_whoever_ended_it_has_a_guest_alone(asked: list[str], end: Said) -> None
 
 
 @pytest.mark.parametrize(
-    ("control", "complaints"), [(NOTICES, []), (NEVER, ["it panicked"]), (PASSES, ["a lock"])]
+    ("control", "complaints"),
+    [
+        (NOTICES, []),
+        (NEVER, ["it panicked"]),
+        (PASSES, ["a lock"]),
+        (Said(PASSES.out, "status 1\n", True), []),
+        (Said("[ RUN      ] test_a\nno device\n[  SKIPPED ] test_a\n", "", True), []),
+    ],
 )
 def test_nobody_is_believed(asked: list[str], control: Said, complaints: list[str]) -> None:
     """The module without a defect fails after them, or the kernel complains of whomever."""
@@ -169,7 +180,16 @@ def test_who_shares() -> None:
 def found_in(guest: tuple[Mutant, ...], workshop: Workshop) -> dict[Mutant, Found]:
     """What is found of those that share a guest, of which each test asks for its own."""
     passes = workshop.modules(kernel_mutants.unchanged(guest[0]))
-    return kernel_mutants.found_together({each: workshop.modules(each) for each in guest}, passes)
+    built, broken = {}, {}
+    for each in guest:
+        try:
+            built[each] = workshop.modules(each)
+        except AssertionError as error:
+            broken[each] = Found([], [], str(error))
+    found = kernel_mutants.found_together(built, passes) if built else {}
+    for modules in (passes, *built.values()):
+        workshop.discard(modules)
+    return found | broken
 
 
 @pytest.mark.long
@@ -190,5 +210,6 @@ def test_mutant(mutant: Mutant, workshop: Workshop, request: pytest.FixtureReque
     shared = kernel_mutants.shared_guests(each for each in chosen if each in MUTANTS)
     guest = next((each for each in shared if mutant in each), [mutant])
     found = found_in(tuple(guest), workshop)[mutant]
+    assert not found.broken, found.broken
     print(found.noticed[:3], found.late[:3])
     assert found.tells(mutant), f"{mutant.says}; it was only late: {found.late[:3]}"
