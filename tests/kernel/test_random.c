@@ -720,8 +720,10 @@ static void nothing(int number)
 
 static void begin_process(uint64_t random)
 {
-	/* What waits is interrupted, so that the next call comes. */
-	const struct itimerval often = {{.tv_usec = 20000}, {.tv_usec = 20000}};
+	/* What waits is interrupted, so that the next call comes: not by all so soon that a slow
+	 * machine never fetches a long message to its end. */
+	const suseconds_t wait_us = random & 256 ? 20000 : 320000;
+	const struct itimerval often = {{.tv_usec = wait_us}, {.tv_usec = wait_us}};
 	const struct sigaction action = {.sa_handler = nothing};
 	const struct rlimit limit = {8 * MEMORY, 8 * MEMORY};
 	uint64_t other = random + 4;
