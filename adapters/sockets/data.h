@@ -29,9 +29,9 @@ uint64_t bws_deadline(int fd, int option);
 /* After -EINTR: does the kernel begin such a call anew? */
 bool bws_restarts(uint64_t deadline);
 
-/* What SO_ERROR tells, each error once: that of the kernel, a positive errno, or if there is none (0)
- * what the library holds. One that Beowire was lost by goes on to be the error of calls. Takes the
- * lock. */
+/* What SO_ERROR tells, each error once: that of the kernel, a positive errno, or if there is none
+ * (0) what the library holds. One that Beowire was lost by goes on to be the error of calls. Takes
+ * the lock. */
 int bws_error_take(struct bws_conn *c, int kernels);
 
 /* Bytes that can be received at once, for FIONREAD. Lock held. */
