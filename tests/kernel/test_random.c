@@ -183,6 +183,7 @@ static void do_socket(void)
 	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE,
 				     .sbw_port = (uint16_t)(1 + below(PORTS))};
 	int type = type_of(rarely() ? (uint16_t)below(5) : a.sbw_port), *fd = any();
+	const int patience_ms = 2000;
 
 	close(*fd);
 	if (rarely() && getuid() == 0) {
@@ -196,6 +197,10 @@ static void do_socket(void)
 		     rarely() ? (int)below(20) : 0);
 	if (rarely())
 		return;
+	/* A number is a lingering port's until its peer has answered, or for that long: nobody else
+	 * meets there meanwhile. */
+	if (!rarely())
+		setsockopt(*fd, SOL_BEOWIRE, BEOWIRE_DEAD_MS, &patience_ms, sizeof(patience_ms));
 	bind(*fd, (struct sockaddr *)&a, sizeof(a));
 	if (below(2))
 		listen(*fd, (int)below(4));
@@ -542,6 +547,41 @@ static void do_child(void)
 	_exit(0);
 }
 
+/* A socket bound to any port of this node. */
+static int opened_in(const char *node)
+{
+	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE};
+	int there = open(node, O_RDONLY), fd = -1;
+
+	if (setns(there, CLONE_NEWNET) == 0)
+		fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+	close(there);
+	bind(fd, (struct sockaddr *)&a, sizeof(a));
+	return fd;
+}
+
+/* What other calls do by chance, and seldom on a slow machine: a long message to one that waits for
+ * it, until a signal ends the wait. Both stay open. */
+static void do_exchange(void)
+{
+	static const char *const nodes[] = {"/run/netns/a", "/run/netns/b"};
+	int *from = any(), *to = any();
+	struct sockaddr_beowire at;
+	socklen_t n = sizeof(at);
+
+	if (getuid() || from == to)
+		return;
+	close(*from);
+	close(*to);
+	*to = opened_in(nodes[!self.node]);
+	*from = opened_in(nodes[self.node]);
+	if (getsockname(*to, (struct sockaddr *)&at, &n))
+		return;
+	at.sbw_ifindex = 0;
+	note(SENT, sendto(*from, memory, length(), MSG_DONTWAIT, (struct sockaddr *)&at, n));
+	note(RECEIVED, recv(*to, memory, sizeof(memory), 0));
+}
+
 static void do_other(void)
 {
 	struct pollfd poller = {.fd = *any(), .events = (short)value()};
@@ -600,7 +640,7 @@ static void do_calls(uint32_t times)
 	static void (*const calls[])(void) = {
 		do_socket, do_name,  do_name,	 do_connections, do_connections, do_send,
 		do_send,   do_send,  do_receive, do_receive,	 do_receive,	 do_option,
-		do_ioctl,  do_ioctl, do_other,	 do_other,	 do_pass};
+		do_ioctl,  do_ioctl, do_other,	 do_other,	 do_pass,	 do_exchange};
 
 	while (times--) {
 		void (*call)(void) = calls[below(sizeof(calls) / sizeof(calls[0]))];
@@ -774,6 +814,23 @@ static void attached_macs(void)
 	}
 }
 
+static long receive_long(void *arg)
+{
+	return recv(*(const int *)arg, memory + MEMORY / 2, MEMORY / 2, 0);
+}
+
+/* Afterwards new sockets do as ever: a connection, and a long message. */
+static void meets(int type)
+{
+	struct kt_pair p = type == SOCK_RDM ? kt_couple(type) : kt_connection(type);
+	struct kt_thread t;
+
+	kt_start(&t, receive_long, &p.b);
+	assert_int_equal(send(p.a, memory, MEMORY / 2, 0), MEMORY / 2);
+	assert_int_equal(kt_join(&t), MEMORY / 2);
+	kt_close(&p);
+}
+
 static void test_random_calls(void **state)
 {
 	uint64_t random = seed, end = kt_now_ns() + seconds * 1000000000u, round = 0;
@@ -847,6 +904,8 @@ static void test_random_calls(void **state)
 	assert_int_equal(send(p.a, "x", 1, 0), 1);
 	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
 	kt_close(&p);
+	meets(SOCK_RDM);
+	meets(SOCK_SEQPACKET);
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
