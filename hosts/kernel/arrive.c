@@ -47,7 +47,7 @@ static void bwk_arrive_unstep(struct bwk_port *port, u64 bytes)
 
 static u64 bwk_arrive_most(const struct bwk_port *port, bool stranger, bool next)
 {
-	u64 most = READ_ONCE(port->node->set.memory_max) / (stranger ? 2 : 1);
+	u64 most = bwk_port_memory_max(port) / (stranger ? 2 : 1);
 
 	return next ? most + BWK_ARRIVE_NEXT(most) : most;
 }

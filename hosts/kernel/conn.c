@@ -2,7 +2,8 @@
 /*
  * Connections: SOCK_SEQPACKET and SOCK_STREAM. A connection is the conversation of two ports, begun
  * by a REQUEST that a listening socket's port ACCEPTs or REFUSEs, and finished by an END each way.
- * The sockets that accept() makes share the listener's port, each with a peer of its own.
+ * The sockets that accept() makes share the listener's port, or one of its shards, each with a peer
+ * of its own.
  *
  * All of a connection's state (sk_state, sk_shutdown, peer, connected, untold) is written with its
  * port's lock held; sk_state is as TCP's: CLOSE, SYN_SENT, LISTEN, ESTABLISHED. A socket has one
@@ -58,7 +59,7 @@ void bwk_conn_fail(struct bwk_sock *bs, int error)
 	sk_error_report(sk);
 }
 
-static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_peer *peer)
+static struct bwk_sock *bwk_conn_child(const struct bwk_sock *listener, struct bwk_peer *peer)
 {
 	struct sock *sk = sk_alloc(sock_net(&listener->sk), listener->sk.sk_family, GFP_ATOMIC,
 				   &bwk_proto, 0);
@@ -81,7 +82,7 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	bs->adaptive = READ_ONCE(listener->adaptive);
 	bs->copy_max = READ_ONCE(listener->copy_max);
 	bs->eager_max = READ_ONCE(listener->eager_max);
-	bs->port = listener->port;
+	bs->port = peer->port;
 	bwk_port_join(bs->port);
 	refcount_inc(&peer->refs);
 	bs->peer = peer;
@@ -101,17 +102,49 @@ void bwk_conn_refuse(struct bwk_port *port, struct bwk_peer *peer)
 	peer->answered = true;
 }
 
+/* The listener's own port may be another shard, whose lock is not held. */
+static bool bwk_conn_listens(const struct sock *listener)
+{
+	return bwk_conn_state(listener) == TCP_LISTEN &&
+	       !(READ_ONCE(listener->sk_shutdown) & RCV_SHUTDOWN);
+}
+
+/* One more waits to be accepted, if it may. */
+static bool bwk_conn_reserve(struct bwk_sock *listener)
+{
+	bool room;
+
+	spin_lock(&listener->accept_lock);
+	room = !sk_acceptq_is_full(&listener->sk);
+	if (room)
+		sk_acceptq_added(&listener->sk);
+	spin_unlock(&listener->accept_lock);
+	return room;
+}
+
+/* The same with its socket, or if there is none after all. */
+static void bwk_conn_wait_for_accept(struct bwk_sock *listener, struct bwk_sock *bs)
+{
+	spin_lock(&listener->accept_lock);
+	if (bs)
+		list_add_tail(&bs->accept, &listener->accept);
+	else
+		sk_acceptq_removed(&listener->sk);
+	spin_unlock(&listener->accept_lock);
+}
+
 static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 			     struct bwk_peer *peer, u64 kind)
 {
 	struct bwk_sock *bs = NULL;
 
-	if (listener && listener->sk.sk_state == TCP_LISTEN &&
-	    !(listener->sk.sk_shutdown & RCV_SHUTDOWN) && !peer->conn && !peer->ended &&
-	    kind == bwk_conn_kind(&listener->sk) && !sk_acceptq_is_full(&listener->sk)) {
+	if (listener && bwk_conn_listens(&listener->sk) && !peer->conn && !peer->ended &&
+	    kind == bwk_conn_kind(&listener->sk) && bwk_conn_reserve(listener)) {
 		bs = bwk_conn_child(listener, peer);
-		if (!bs)
+		if (!bs) {
+			bwk_conn_wait_for_accept(listener, NULL);
 			this_cpu_inc(port->node->count->connections_refused);
+		}
 	}
 	if (!bs) {
 		bwk_conn_refuse(port, peer);
@@ -121,8 +154,7 @@ static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 		bwk_conn_fail(bs, ENOBUFS);
 		bwk_peer_leave(port, peer);
 	}
-	list_add_tail(&bs->accept, &listener->accept);
-	sk_acceptq_added(&listener->sk);
+	bwk_conn_wait_for_accept(listener, bs);
 	bwk_sock_readable(&listener->sk);
 }
 

@@ -7,6 +7,7 @@
 #include <net/tcp_states.h>
 
 #include "conn.h"
+#include "shard.h"
 
 static int bwk_conn_bind(struct socket *sock, bwk_sockaddr *addr, int len)
 {
@@ -35,29 +36,37 @@ static void bwk_conn_forget(struct bwk_sock *bs)
 /* May the socket begin something new? Lock held. */
 static bool bwk_conn_idle(const struct bwk_sock *bs)
 {
-	return bs->sk.sk_state == TCP_CLOSE && !bs->connected;
+	return bs->sk.sk_state == TCP_CLOSE && !bs->connected && !bs->listens;
+}
+
+/* May it listen? From then on it does nothing else. */
+static bool bwk_conn_may_listen(struct bwk_sock *bs)
+{
+	bool may;
+
+	bwk_port_lock(bs->port);
+	may = bs->listens |= bwk_conn_idle(bs);
+	bwk_port_unlock(bs->port);
+	return may;
 }
 
 static int bwk_conn_listen(struct socket *sock, int backlog)
 {
 	struct sock *sk = sock->sk;
 	struct bwk_sock *bs = bwk_sk(sk);
-	struct bwk_port *port;
-	int error = 0;
+	struct bwk_port *port = bwk_sock_port(bs, &bwk_conn_port_ops, bs);
 
-	port = bwk_sock_port(bs, &bwk_conn_port_ops, bs);
 	if (IS_ERR(port))
 		return PTR_ERR(port);
+	if (!bwk_conn_may_listen(bs))
+		return -EINVAL;
+	bwk_sock_spread(bs, &bwk_conn_port_ops, bs);
 	bwk_port_lock(port);
-	if (bwk_conn_idle(bs) || sk->sk_state == TCP_LISTEN) {
-		bwk_conn_forget(bs);
-		sk->sk_max_ack_backlog = min_t(unsigned int, backlog, SOMAXCONN);
-		bwk_conn_set_state(sk, TCP_LISTEN);
-	} else {
-		error = -EINVAL;
-	}
+	bwk_conn_forget(bs);
+	WRITE_ONCE(sk->sk_max_ack_backlog, min_t(unsigned int, backlog, SOMAXCONN));
+	bwk_conn_set_state(sk, TCP_LISTEN);
 	bwk_port_unlock(port);
-	return error;
+	return 0;
 }
 
 static bool bwk_conn_acceptable(const struct sock *sk)
@@ -70,13 +79,13 @@ static struct bwk_sock *bwk_conn_next(struct bwk_sock *listener)
 {
 	struct bwk_sock *bs;
 
-	bwk_port_lock(listener->port);
+	spin_lock_bh(&listener->accept_lock);
 	bs = list_first_entry_or_null(&listener->accept, struct bwk_sock, accept);
 	if (bs) {
 		list_del_init(&bs->accept);
 		sk_acceptq_removed(&listener->sk);
 	}
-	bwk_port_unlock(listener->port);
+	spin_unlock_bh(&listener->accept_lock);
 	return bs;
 }
 
@@ -367,6 +376,8 @@ static int bwk_conn_release(struct socket *sock)
 		if (sk->sk_state == TCP_LISTEN)
 			bwk_conn_set_state(sk, TCP_CLOSE);
 		bwk_port_unlock(bs->port);
+		if (bs->listens)
+			bwk_shards_release(bs->port, bs);
 		while ((child = bwk_conn_next(bs)))
 			bwk_conn_free(child, true); /* nobody has accepted it */
 	}

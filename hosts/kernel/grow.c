@@ -10,7 +10,7 @@
  * the program itself asks. */
 static bool bwk_port_may_feed_peers(const struct bwk_port *port)
 {
-	u64 most = READ_ONCE(port->node->set.memory_max);
+	u64 most = bwk_port_memory_max(port);
 
 	return port->grown_bytes + BW_GROW_BYTES <= most - most / 4 &&
 	       bwk_user_room(port->account->user) >= 2 * BWK_GROWN_BYTES;
@@ -18,7 +18,7 @@ static bool bwk_port_may_feed_peers(const struct bwk_port *port)
 
 static bool bwk_port_is_large(const struct bwk_port *port)
 {
-	return port->grown_bytes + BW_GROW_BYTES > READ_ONCE(port->node->set.memory_max);
+	return port->grown_bytes + BW_GROW_BYTES > bwk_port_memory_max(port);
 }
 
 /* ERR_PTR(-ENOMEM, -ENOBUFS). */

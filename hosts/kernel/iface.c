@@ -10,6 +10,7 @@
 
 #include "port.h"
 #include "server.h"
+#include "shard.h"
 
 /* The number of the port that a frame is for; -1: it is none of ours, and gone. */
 static int bwk_iface_admit(struct bwk_iface *iface, struct sk_buff *skb)
@@ -52,21 +53,53 @@ static noinline void bwk_iface_unclaimed(struct bwk_iface *iface, struct sk_buff
 	kfree_skb(skb);
 }
 
-/* Frames, chained by `next`, that are all for this number. */
-static void bwk_iface_give(struct bwk_iface *iface, struct sk_buff *frames, u16 number)
+static void bwk_iface_unclaimed_all(struct bwk_iface *iface, struct sk_buff *frames, u16 number)
 {
-	struct bwk_port *port = bwk_port_find(iface->node, number);
 	struct sk_buff *next;
 
-	if (likely(port)) {
-		bwk_port_receive(port, frames, iface);
-		return;
-	}
 	for (; frames; frames = next) {
 		next = frames->next;
 		skb_mark_not_on_list(frames);
 		bwk_iface_unclaimed(iface, frames, number);
 	}
+}
+
+/* Frames of a number that no port has alone. If several shards have it, each sender's go to one of
+ * them. */
+static noinline void bwk_iface_deal(struct bwk_iface *iface, struct sk_buff *frames, u16 number)
+{
+	const struct bwk_shards *shards = bwk_shards_find(iface->node, number);
+	struct bwk_port *port, *other;
+	struct sk_buff *last, *next;
+
+	if (!shards) {
+		bwk_iface_unclaimed_all(iface, frames, number);
+		return;
+	}
+	port = other = bwk_shards_choose(shards, frames);
+	for (; frames; frames = next, port = other) {
+		for (last = frames; (next = last->next); last = next) {
+			other = bwk_shards_choose(shards, next);
+			if (other != port)
+				break;
+		}
+		skb_mark_not_on_list(last);
+		if (port)
+			bwk_port_receive(port, frames, iface);
+		else
+			bwk_iface_unclaimed_all(iface, frames, number);
+	}
+}
+
+/* Frames, chained by `next`, that are all for this number. */
+static void bwk_iface_give(struct bwk_iface *iface, struct sk_buff *frames, u16 number)
+{
+	struct bwk_port *port = bwk_port_find(iface->node, number);
+
+	if (likely(port))
+		bwk_port_receive(port, frames, iface);
+	else
+		bwk_iface_deal(iface, frames, number);
 }
 
 /* Frames that came together: those of one port are given to it together. */

@@ -46,6 +46,7 @@ struct bwk_settings {
 	int taps;		      /* 1: frames sent are shown to taps, such as tcpdump's */
 	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX; 0: as measured */
 	unsigned int memory_max;      /* bytes that one port's engine may take */
+	unsigned int shards;	      /* of a listening socket; 0: one for each processor */
 	struct bwk_key key;	      /* of ports that are opened from now on */
 	int encrypt;		      /* 1: those seal what they send with it */
 };

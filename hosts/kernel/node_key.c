@@ -25,12 +25,13 @@ void bwk_key_init(struct bwk_key *key)
 	bwk_news_forget(&key->open);
 }
 
-bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
+bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES], u32 *times)
 {
 	bool set;
 
 	spin_lock_bh(&key->lock);
 	set = key->set;
+	*times = key->times;
 	if (set)
 		memcpy(bytes, key->bytes, BWK_KEY_BYTES);
 	spin_unlock_bh(&key->lock);
@@ -61,6 +62,7 @@ static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])
 	bw_key_of_refusals(refusal, bytes, bwk_hmac_sha256);
 	spin_lock_bh(&key->lock);
 	WRITE_ONCE(key->set, true);
+	key->times++;
 	memcpy(key->bytes, bytes, BWK_KEY_BYTES);
 	memcpy(key->refusal, refusal, sizeof(refusal));
 	bwk_news_forget(&key->differs);
@@ -72,6 +74,7 @@ void bwk_key_wipe(struct bwk_key *key)
 {
 	spin_lock_bh(&key->lock);
 	WRITE_ONCE(key->set, false);
+	key->times++;
 	memzero_explicit(key->bytes, BWK_KEY_BYTES);
 	memzero_explicit(key->refusal, BWK_REFUSAL_KEY);
 	bwk_news_forget(&key->differs);
@@ -117,8 +120,9 @@ static int bwk_key_print(struct bwk_key *key, char *text, size_t room)
 	char lines[sizeof(BWK_KEY_LABEL) + 2 * BWK_KEY_BYTES + 1] = BWK_KEY_LABEL;
 	const size_t label = sizeof(BWK_KEY_LABEL) - 1;
 	u8 bytes[BWK_KEY_BYTES], hash[BWK_KEYED_HASH];
+	u32 times;
 
-	if (!bwk_key_get(key, bytes))
+	if (!bwk_key_get(key, bytes, &times))
 		return scnprintf(text, room, "none\n");
 	*bin2hex(lines + label, bytes, BWK_KEY_BYTES) = '\n';
 	bwk_sha256(hash, lines, label + 2 * BWK_KEY_BYTES + 1);

@@ -23,14 +23,16 @@ struct bwk_news {
 struct bwk_key {
 	spinlock_t lock; /* of key and refusal */
 	bool set;
+	u32 times; /* that it was set, or forgotten */
 	u8 bytes[BWK_KEY_BYTES];
 	u8 refusal[BWK_REFUSAL_KEY];   /* made of it, for refusals that no port says */
 	struct bwk_news differs, open; /* of who has another key, and of who encrypts otherwise */
 };
 
 void bwk_key_init(struct bwk_key *key);
-/* Copies it, to be wiped by who has it. False: there is none. Any context. */
-bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES]);
+/* Copies it, to be wiped by who has it. False: there is none. *times: another number for each that
+ * the node has had. Any context. */
+bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES], u32 *times);
 /* The same of the key of refusals. */
 bool bwk_key_get_refusal(struct bwk_key *key, u8 bytes[BWK_REFUSAL_KEY]);
 bool bwk_key_is_set(const struct bwk_key *key);

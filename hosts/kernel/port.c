@@ -9,6 +9,7 @@
 
 #include "arrive.h"
 #include "server.h"
+#include "shard.h"
 
 #define BWK_PORT_FIRST 1024 /* numbers given out begin here */
 #define BWK_LINGER_NS  (60 * BW_S)
@@ -78,7 +79,7 @@ struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number)
 	struct bwk_port *port;
 
 	hash_for_each_possible_rcu(node->ports, port, hash, number)
-		if (port->number == number)
+		if (READ_ONCE(port->own) == number)
 			return port;
 	return NULL;
 }
@@ -101,16 +102,20 @@ void bwk_port_drop(struct bwk_node *node, u16 number)
 	__clear_bit(number, node->numbers);
 }
 
-/* Into the node's table under its number, or any free one. The table has a reference. */
-static int bwk_port_claim(struct bwk_port *port)
+/* Into the node's table under its number, or any free one, or that of the one that it is a shard
+ * beside. The table has a reference. */
+static int bwk_port_claim(struct bwk_port *port, struct bwk_port *beside)
 {
 	struct bwk_node *node = port->node;
 	u16 number;
 
 	spin_lock_bh(&node->ports_lock);
-	number = bwk_port_pick(node, port->number);
+	if (beside)
+		bwk_shards_join(port, beside);
+	number = beside ? beside->number : bwk_port_pick(node, port->number);
 	if (number) {
 		port->number = number;
+		port->own = beside ? BWK_PORT_SHARED : number;
 		hash_add_rcu(node->ports, &port->hash, number);
 	}
 	spin_unlock_bh(&node->ports_lock);
@@ -119,11 +124,16 @@ static int bwk_port_claim(struct bwk_port *port)
 
 static void bwk_port_unhash(struct bwk_port *port)
 {
+	bool last;
+
 	spin_lock_bh(&port->node->ports_lock);
 	hash_del_rcu(&port->hash);
-	bwk_port_drop(port->node, port->number);
+	last = bwk_shards_leave(port);
+	if (last)
+		bwk_port_drop(port->node, port->number);
 	spin_unlock_bh(&port->node->ports_lock);
-	bwk_user_free_port(port->account->user);
+	if (last)
+		bwk_user_free_port(port->account->user);
 	bwk_port_put(port);
 }
 
@@ -264,6 +274,13 @@ static void bwk_port_work(struct work_struct *work)
 	bwk_port_put(port);
 }
 
+/* To other nodes the two are one port. */
+static bool bwk_port_like(const struct bwk_port *port, const struct bwk_port *other)
+{
+	return port->cluster == other->cluster && port->key_set == other->key_set &&
+	       port->seals == other->seals;
+}
+
 static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_attr *attr)
 {
 	struct bw_config cfg = {
@@ -300,13 +317,16 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	port->engine = kvzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!port->engine)
 		return -ENOMEM;
-	cfg.keyed = bwk_key_get(&port->node->set.key, cfg.key);
+	cfg.keyed = bwk_key_get(&port->node->set.key, cfg.key, &port->key_set);
 	port->secret = cfg.keyed ? size : 0;
 	port->seals = READ_ONCE(port->node->set.encrypt);
+	port->cluster = cfg.cluster;
 	cfg.features |= port->seals ? BW_FEATURE_ENCRYPT : 0;
 	/* Who has a key is not to be heard without one, nor who encrypts in the clear. */
 	if (cfg.keyed ? !bwk_reliable(port->protocol) : port->seals)
 		error = -EKEYREJECTED;
+	else if (attr->beside && !bwk_port_like(port, attr->beside))
+		error = -ESTALE;
 	else
 		error = port->protocol->open(port->engine, &cfg, &bwk_host_ops, port,
 					     ktime_get_ns());
@@ -314,15 +334,16 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	return error;
 }
 
-/* The port has a number, and its user one more port. */
-static int bwk_port_enlist(struct bwk_port *port, struct bwk_account *account)
+/* The port has a number, and its user one more port, however many shards that has. */
+static int bwk_port_enlist(struct bwk_port *port, struct bwk_account *account,
+			   struct bwk_port *beside)
 {
 	int error;
 
-	if (!bwk_user_take_port(account->user))
+	if (!beside && !bwk_user_take_port(account->user))
 		return -ENOBUFS;
 	port->account = bwk_account_hold(account);
-	error = bwk_port_claim(port);
+	error = bwk_port_claim(port, beside);
 	if (!error)
 		return 0;
 	bwk_user_free_port(account->user);
@@ -358,8 +379,10 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	port->number = attr->number;
 	port->uid = current_euid();
 	port->inc = get_random_u32() | 1;
+	port->sharers = 1;
 	port->dead = true; /* for frames that come before the engine is open */
-	error = bwk_peer_init(port, attr->account) ?: bwk_port_enlist(port, attr->account);
+	error = bwk_peer_init(port, attr->account)
+			?: bwk_port_enlist(port, attr->account, attr->beside);
 	if (error) {
 		bwk_peer_exit(port);
 		kfree(port);

@@ -31,6 +31,7 @@
 #include "table.h"
 
 struct bwk_port;
+struct bwk_shards;
 
 /* A peer of a port as sockets know it. Guarded by the port's lock; freed with its last
  * reference. */
@@ -79,6 +80,8 @@ struct bwk_port_ops {
 	bool (*region)(void *owner);
 };
 
+#define BWK_PORT_SHARED (BEOWIRE_PORTS + 1) /* a number that no port has: see shard.h */
+
 #define BWK_PORT_ROW	16 /* frames that an engine is given at a time */
 #define BWK_GROWN_HEAD	64 /* bytes before each chunk of memory that an engine grew by */
 #define BWK_GROWN_BYTES (BW_GROW_BYTES + BWK_GROWN_HEAD)
@@ -89,7 +92,13 @@ struct bwk_port {
 	spinlock_t lock; /* the engine, and what has no other guard below */
 	struct bwk_node *node;
 	u16 number;
+	u32 own; /* the number, or BWK_PORT_SHARED: others have it as well */
 	u32 inc;
+	struct bwk_shards __rcu
+		*shards;      /* NULL: the number is its alone. Else that is for ever, and */
+	u32 shard;	      /* this its place among them, and */
+	u32 sharers;	      /* so many take what one port may; else 1 */
+	u32 key_set, cluster; /* as of its node when it was opened: which key, */
 	const struct bw_protocol *protocol;
 	struct module *module; /* of the protocol */
 	void *engine;
@@ -156,14 +165,15 @@ struct bwk_port_attr {
 	void *owner;
 	struct bwk_port **place; /* of the owner: set before he is told anything */
 	struct bwk_account *account;
-	u16 number; /* 0: any that is free */
+	u16 number;		 /* 0: any that is free */
+	struct bwk_port *beside; /* it is a shard of the same number as this one; NULL: not */
 	bool checksum;
 	u32 dead_ms;
 	u32 rx_budget; /* bytes under way to us */
 };
 
 /* port.c. Process context. 0, -EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM, -ENOBUFS (the
- * user has too many, or holds too much). */
+ * user has too many, or holds too much), -ESTALE (`beside` has other settings). */
 int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr);
 /* One more socket uses the port. Lock held. */
 void bwk_port_join(struct bwk_port *port);
@@ -183,7 +193,7 @@ void bwk_port_later(struct bwk_port *port);
  * ports_lock held. */
 u16 bwk_port_pick(struct bwk_node *node, u16 wanted);
 void bwk_port_drop(struct bwk_node *node, u16 number);
-/* The port with this number. RCU's read lock held. */
+/* The port that has this number alone. RCU's read lock held. */
 struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
 
 /* Does this protocol keep a message until its receiver has fetched it, unless it is taken back?
@@ -194,6 +204,13 @@ struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
 static inline bool bwk_reliable(const struct bw_protocol *protocol)
 {
 	return protocol == &bw_reliable;
+}
+
+/* Bytes that its engine may take, and the same of what arrives: the setting, of which each shard
+ * has its part. */
+static inline u64 bwk_port_memory_max(const struct bwk_port *port)
+{
+	return READ_ONCE(port->node->set.memory_max) / READ_ONCE(port->sharers);
 }
 
 /* A function of the port's protocol. The one that nearly all ports have lies in the same unit

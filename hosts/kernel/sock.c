@@ -7,6 +7,7 @@
 
 #include "registry.h"
 #include "server.h"
+#include "shard.h"
 #include "threshold.h"
 
 #define BWK_EAGER_MAX 16384
@@ -22,10 +23,10 @@ struct proto bwk_proto = {
 	.obj_size = sizeof(struct bwk_sock),
 };
 
-static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_port_ops *ops,
-			      void *owner)
+static struct bwk_port_attr bwk_sock_port_attr(struct bwk_sock *bs, u16 number,
+					       const struct bwk_port_ops *ops, void *owner)
 {
-	struct bwk_port_attr attr = {
+	return (struct bwk_port_attr){
 		.protocol = bs->protocol,
 		.module = bs->module,
 		.ops = ops,
@@ -37,6 +38,12 @@ static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_
 		.dead_ms = bs->dead_ms,
 		.rx_budget = max_t(u32, READ_ONCE(bs->sk.sk_rcvbuf), 65536),
 	};
+}
+
+static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_port_ops *ops,
+			      void *owner)
+{
+	struct bwk_port_attr attr = bwk_sock_port_attr(bs, number, ops, owner);
 	int error = bwk_port_open(bwk_node_of(sock_net(&bs->sk)), &attr);
 
 	if (error)
@@ -64,6 +71,16 @@ struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *o
 	port = bs->port;
 	mutex_unlock(&bs->lock);
 	return error ? ERR_PTR(error) : port;
+}
+
+void bwk_sock_spread(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner)
+{
+	struct bwk_port_attr attr = bwk_sock_port_attr(bs, bs->port->number, ops, owner);
+
+	mutex_lock(&bs->lock);
+	if (!rcu_access_pointer(bs->port->shards))
+		bwk_shards_open(bs->port, &attr);
+	mutex_unlock(&bs->lock);
 }
 
 int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
@@ -252,6 +269,7 @@ bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
 	INIT_LIST_HEAD(&bs->done);
 	INIT_LIST_HEAD(&bs->downs);
 	INIT_LIST_HEAD(&bs->accept);
+	spin_lock_init(&bs->accept_lock);
 	INIT_LIST_HEAD(&bs->apart);
 	__skb_queue_head_init(&bs->apart_lost);
 	bwk_fetch_init(bs);

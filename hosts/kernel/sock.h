@@ -46,9 +46,11 @@ struct bwk_sock {
 	struct mutex reading;	 /* of connections: one reader at a time */
 	struct bwk_peer *peer;	 /* of a connection; a reference. See conn.c */
 	bool connected;		 /* a connection came about, whatever became of it */
+	bool listens;		 /* listen() was called, and stays so */
 	bool untold;		 /* of an attempt to connect: connect() has not said how it ended */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
-	struct page *bell;	 /* that the program looks at; NULL: it does not */
+	spinlock_t accept_lock; /* of a listener: these, and how many there are; a port's is held */
+	struct page *bell;	/* that the program looks at; NULL: it does not */
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
 	atomic_t told;	     /* of them, those that the socket's server may say are sent */
@@ -140,6 +142,8 @@ void bwk_sock_ready(void);
 void bwk_sock_exit(void);
 /* The socket's port; one with any number is made if there is none. Process context. */
 struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner);
+/* The port, which the socket has, gets its shards, unless it was. Process context. */
+void bwk_sock_spread(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner);
 int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
 		     const struct bwk_port_ops *ops, void *owner);
 

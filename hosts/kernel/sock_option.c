@@ -5,6 +5,7 @@
 #include <linux/etherdevice.h>
 #include <linux/rtnetlink.h>
 
+#include "shard.h"
 #include "sock.h"
 
 #define BWK_BUSY_MAX 1000000
@@ -102,37 +103,41 @@ static int bwk_sock_get(const struct bwk_sock *bs, int name)
 	return -ENOPROTOOPT;
 }
 
-static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *out)
+/* Port's lock held. */
+static void bwk_sock_sum(const struct bwk_port *port, struct beowire_counters *out)
 {
-	const struct bw_counters *c;
+	const struct bw_counters *c = port->protocol->counters(port->engine);
 	int i;
 
 	BUILD_BUG_ON(BW_DROP_REASONS > BEOWIRE_DROP_REASONS);
-	memset(out, 0, sizeof(*out));
-	bwk_port_lock(port);
-	c = port->protocol->counters(port->engine);
-	out->tx_frames = c->tx_frames;
-	out->rx_frames = c->rx_frames;
-	out->tx_bytes = port->tx_bytes;
-	out->rx_bytes = port->rx_bytes;
-	out->tx_payload = c->tx_payload;
-	out->rx_payload = c->rx_payload;
-	out->tx_messages = c->tx_messages;
-	out->rx_messages = c->rx_messages;
-	out->duplex_payload = c->duplex_payload;
-	out->duplex_messages = c->duplex_messages;
-	out->retransmits = c->retransmits;
-	out->losses = c->losses;
-	out->probes = c->probes;
-	out->peers = c->peers;
-	out->evicted = c->evicted;
+	out->tx_frames += c->tx_frames;
+	out->rx_frames += c->rx_frames;
+	out->tx_bytes += port->tx_bytes;
+	out->rx_bytes += port->rx_bytes;
+	out->tx_payload += c->tx_payload;
+	out->rx_payload += c->rx_payload;
+	out->tx_messages += c->tx_messages;
+	out->rx_messages += c->rx_messages;
+	out->duplex_payload += c->duplex_payload;
+	out->duplex_messages += c->duplex_messages;
+	out->retransmits += c->retransmits;
+	out->losses += c->losses;
+	out->probes += c->probes;
+	out->peers += c->peers;
+	out->evicted += c->evicted;
 	for (i = 0; i < BW_DROP_REASONS; i++)
-		out->drop[i] = c->drop[i];
-	out->copied_tx = port->copied_tx;
-	out->copied_rx = port->copied_rx;
-	out->pinned = port->pinned;
-	out->memlock_limited = (unsigned long)atomic_long_read(&port->memlock_limited);
-	out->tx_busy = port->tx_busy;
+		out->drop[i] += c->drop[i];
+	out->copied_tx += port->copied_tx;
+	out->copied_rx += port->copied_rx;
+	out->pinned += port->pinned;
+	out->memlock_limited += (unsigned long)atomic_long_read(&port->memlock_limited);
+	out->tx_busy += port->tx_busy;
+}
+
+static void bwk_sock_add_counters(struct bwk_port *port, void *sum)
+{
+	bwk_port_lock(port);
+	bwk_sock_sum(port, sum);
 	bwk_port_unlock(port);
 }
 
@@ -205,7 +210,8 @@ static int bwk_sock_read(struct bwk_sock *bs, int level, int name, char __user *
 	if (name == BEOWIRE_COUNTERS) {
 		if (!port)
 			return -ENOTCONN;
-		bwk_sock_counters(port, &counters);
+		memset(&counters, 0, sizeof(counters));
+		bwk_shards_visit(port, bwk_sock_add_counters, &counters);
 		from = &counters;
 		n = sizeof(counters);
 	} else if (name == BEOWIRE_PEER_NAME) {

@@ -6,8 +6,9 @@
 #include <linux/uidgid.h>
 
 #include "compat.h"
-#include "node.h"
+#include "shard.h"
 
+static unsigned int bwk_no_shards, bwk_most_shards = BWK_SHARDS_MAX;
 static unsigned int bwk_least_memory = 1 << 20, bwk_most_memory = 1 << 30;
 
 /* `data` is the offset in struct bwk_settings. */
@@ -57,6 +58,14 @@ static const struct ctl_table bwk_sysctl_template[] = {
 		.proc_handler = proc_douintvec_minmax,
 		.extra1 = &bwk_least_memory,
 		.extra2 = &bwk_most_memory,
+	},
+	{
+		.procname = "shards",
+		BWK_SETTING(shards),
+		.maxlen = sizeof(unsigned int),
+		.proc_handler = proc_douintvec_minmax,
+		.extra1 = &bwk_no_shards,
+		.extra2 = &bwk_most_shards,
 	},
 	{
 		.procname = "key",

@@ -85,6 +85,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "region.c"
 #include "row.c"
 #include "send.c"
+#include "shard.c"
 #include "sock.c"
 #include "sock_option.c"
 #include "sock_wait.c"

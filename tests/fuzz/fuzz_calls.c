@@ -101,6 +101,12 @@ int bwk_port_feed(struct bwk_port *port)
 	return any_bool() ? 0 : -ENOBUFS;
 }
 
+void bwk_shards_visit(struct bwk_port *port, void (*each)(struct bwk_port *port, void *sum),
+		      void *sum)
+{
+	each(port, sum);
+}
+
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number)
 {
 	check_locked(port);

@@ -32,21 +32,24 @@ static struct sockaddr_beowire nowhere(void)
 	return addr;
 }
 
+static int refused(int error)
+{
+	return error == ENOBUFS ? 0 : error;
+}
+
+/* A socket is charged as well: it may be what the bound refuses. */
 static int socket_with(int option, int value)
 {
 	const int dead_ms = 3000, on = 1;
 	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
 
+	if (fd < 0)
+		exit(refused(errno));
 	if (setsockopt(fd, SOL_BEOWIRE, BEOWIRE_DEAD_MS, &dead_ms, sizeof(dead_ms)) ||
 	    setsockopt(fd, SOL_BEOWIRE, BEOWIRE_INFO_WANTED, &on, sizeof(on)) ||
 	    setsockopt(fd, SOL_BEOWIRE, option, &value, sizeof(value)))
 		exit(98);
 	return fd;
-}
-
-static int refused(int error)
-{
-	return error == ENOBUFS ? 0 : error;
 }
 
 struct way {
