@@ -377,7 +377,7 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	port->owner = attr->owner;
 	port->users = 1;
 	port->number = attr->number;
-	port->uid = current_euid();
+	port->uid = attr->beside ? attr->beside->uid : current_euid();
 	port->inc = get_random_u32() | 1;
 	port->sharers = 1;
 	port->dead = true; /* for frames that come before the engine is open */

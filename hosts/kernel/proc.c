@@ -94,7 +94,7 @@ static const char *bwk_proc_state(const struct bwk_sock *bs, bool bound, bool co
 	case TCP_ESTABLISHED:
 		return "connected";
 	}
-	if (bs->sk.sk_type == SOCK_SEQPACKET || bs->sk.sk_type == SOCK_STREAM)
+	if (bwk_sock_connects(&bs->sk))
 		return READ_ONCE(bs->connected) ? "ended" : bound ? "bound" : "new";
 	return connected ? "connected" : bound ? "bound" : "new";
 }

@@ -75,6 +75,12 @@ static inline struct bwk_sock *bwk_sk(const struct sock *sk)
 	return (struct bwk_sock *)sk;
 }
 
+/* Is it of a type with connections? */
+static inline bool bwk_sock_connects(const struct sock *sk)
+{
+	return sk->sk_type == SOCK_SEQPACKET || sk->sk_type == SOCK_STREAM;
+}
+
 /* Where messages go from now on. Locked as `to` is. */
 static inline void bwk_sock_direct(struct bwk_sock *bs, const struct sockaddr_beowire *to)
 {

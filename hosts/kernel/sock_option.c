@@ -141,7 +141,8 @@ static void bwk_sock_add_counters(struct bwk_port *port, void *sum)
 	bwk_port_unlock(port);
 }
 
-/* BEOWIRE_PEER_NUMBER, or with `ask` BEOWIRE_PEER_UP. */
+/* BEOWIRE_PEER_NUMBER, or with `ask` BEOWIRE_PEER_UP. A connection has one peer, and a listener
+ * speaks to nobody first: of its shards only one would hear the answer. */
 static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bool ask)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
@@ -149,6 +150,8 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bo
 	struct bwk_peer *peer;
 	int number;
 
+	if (bwk_sock_connects(&bs->sk))
+		return -EOPNOTSUPP;
 	if (!port)
 		return -ENOTCONN;
 	if (copy_from_user(&addr, from, sizeof(addr)))

@@ -121,9 +121,12 @@ static void test_option_peer_number(void **state)
 	} u = {.addr = p.at_b};
 	socklen_t len = sizeof(u), few = sizeof(u) - 1;
 	struct beowire_info info = {.peer = 1};
-	int fd = kt_open("a", SOCK_RDM);
+	int fd = kt_open("a", SOCK_RDM), connects = kt_bound("a", SOCK_STREAM, 0);
 	char byte;
 
+	kt_refused(getsockopt(connects, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &len), EOPNOTSUPP);
+	kt_refused(getsockopt(connects, SOL_BEOWIRE, BEOWIRE_PEER_UP, &u, &len), EOPNOTSUPP);
+	close(connects);
 	kt_refused(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &len), ENOTCONN);
 	kt_refused(getsockopt(p.a, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &few), EINVAL);
 	u.addr.sbw_port = 0; /* nobody has it */

@@ -131,7 +131,8 @@ static inline void hlist_del_init(struct hlist_node *n)
 #define hash_for_each_rcu(table, bucket, p, field)                                                 \
 	for ((bucket) = 0, p = NULL; !p && (bucket) < (int)ARRAY_SIZE(table); (bucket)++)          \
 		hlist_for_each_entry(p, &(table)[bucket], field)
-#define hash_32(value, bits) ((u32)(value)*0x61C88647u >> (32 - (bits)))
+#define jhash_1word(value, salt) ((u32)((value) ^ (salt)) * 0x61C88647u)
+#define hash_32(value, bits)	 ((u32)(value)*0x61C88647u >> (32 - (bits)))
 
 struct llist_node {
 	struct llist_node *next;
