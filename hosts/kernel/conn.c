@@ -263,7 +263,7 @@ static void bwk_conn_peer_down(void *owner, struct bwk_peer *peer)
 	if (!bs)
 		return;
 	if (bs->sk.sk_state == TCP_SYN_SENT) {
-		bwk_conn_fail(bs, error == ESHUTDOWN ? ECONNREFUSED : error);
+		bwk_conn_fail(bs, error == ESHUTDOWN || error == ECONNRESET ? ECONNREFUSED : error);
 	} else if (!peer->ended) {
 		bwk_conn_fail(bs, error == ETIMEDOUT ? ETIMEDOUT : ECONNRESET);
 	} else {

@@ -100,6 +100,7 @@ void bwk_shards_open(struct bwk_port *first, const struct bwk_port_attr *attr)
 	while (count < wanted && bwk_port_open(first->node, &next) == 0)
 		count++;
 	bwk_shards_begin(shards, count);
+	synchronize_rcu_expedited(); /* no frame is on its way to the first one alone any more */
 	bwk_shards_part(first, shards, count);
 }
 

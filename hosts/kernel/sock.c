@@ -78,8 +78,9 @@ void bwk_sock_spread(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *
 	struct bwk_port_attr attr = bwk_sock_port_attr(bs, bs->port->number, ops, owner);
 
 	mutex_lock(&bs->lock);
-	if (!rcu_access_pointer(bs->port->shards))
+	if (!bs->spread)
 		bwk_shards_open(bs->port, &attr);
+	bs->spread = true; /* connections would be lost if that were done again */
 	mutex_unlock(&bs->lock);
 }
 

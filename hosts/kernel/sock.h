@@ -47,6 +47,7 @@ struct bwk_sock {
 	struct bwk_peer *peer;	 /* of a connection; a reference. See conn.c */
 	bool connected;		 /* a connection came about, whatever became of it */
 	bool listens;		 /* listen() was called, and stays so */
+	bool spread;		 /* its port has what shards it gets; `lock` */
 	bool untold;		 /* of an attempt to connect: connect() has not said how it ended */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
 	spinlock_t accept_lock; /* of a listener: these, and how many there are; a port's is held */

@@ -259,7 +259,18 @@ static void test_listens_for_good(void **state)
 	close(listener);
 }
 
-/* Who was refused before the port listened, and whose frames go to another shard since, gets in. */
+/* As their own ports count them. */
+static uint64_t peers_of_all(void)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < MANY; i++)
+		sum += kt_counters(one[i]).peers;
+	return sum;
+}
+
+/* Who was refused before the port listened, and whose frames go to another shard since, is left,
+ * and gets in. */
 static void test_refused_before(void **state)
 {
 	int listener = kt_bound("b", SOCK_SEQPACKET, 0);
@@ -270,6 +281,7 @@ static void test_refused_before(void **state)
 		assert_int_equal(kt_connect(one[i], &at), -ECONNREFUSED);
 	}
 	assert_int_equal(listen(listener, MANY), 0);
+	kt_becomes(peers_of_all(), ports_of(at.sbw_port).peers, ports_of(at.sbw_port).peers);
 	for (int i = 0; i < MANY; i++) {
 		assert_int_equal(kt_connect(one[i], &at), 0);
 		other[i] = accept(listener, NULL, NULL);
@@ -280,16 +292,18 @@ static void test_refused_before(void **state)
 	close(listener);
 }
 
-static int listening;
+static int listening, looked;
 
 static long looks(void *arg)
 {
 	struct beowire_counters c;
 	socklen_t len = sizeof(c);
 
-	while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE)) {
 		if (getsockopt(*(int *)arg, SOL_BEOWIRE, BEOWIRE_COUNTERS, &c, &len))
 			return errno;
+		__atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
+	}
 	return 0;
 }
 
@@ -300,13 +314,31 @@ static void test_counted_meanwhile(void **state)
 		int listener = kt_bound("b", SOCK_SEQPACKET, 0);
 		struct kt_thread thread = {0};
 
-		__atomic_store_n(&listening, 0, __ATOMIC_RELEASE);
+		listening = looked = 0;
 		kt_start(&thread, looks, &listener);
+		while (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE))
+			;
 		assert_int_equal(listen(listener, 1), 0);
 		__atomic_store_n(&listening, 1, __ATOMIC_RELEASE);
 		assert_int_equal(kt_join(&thread), 0);
 		close(listener);
 	}
+}
+
+/* Listening again, when more shards are set than before, leaves the connections that are there. */
+static void test_spread_once(void **state)
+{
+	int listener;
+
+	kt_settings("shards", "1");
+	listener = kt_listener(SOCK_STREAM, 5);
+	meet(listener, SOCK_STREAM);
+	kt_settings("shards", "4");
+	assert_int_equal(listen(listener, 7), 0);
+	assert_int_equal(ports_of(kt_at(listener).sbw_port).shards, 1);
+	talk();
+	part();
+	close(listener);
 }
 
 /* What is set between bind() and listen() is for ports that are opened later: a shard that would
@@ -368,12 +400,19 @@ static void test_memory_of_one_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_connections_are_spread), kt_test(test_as_many_as_are_set),
-		kt_test(test_others_have_one),	      kt_test(test_the_listener_ends),
-		kt_test(test_nobody_accepts),	      kt_test(test_one_backlog),
-		kt_test(test_listens_for_good),	      kt_test(test_settings_of_the_first),
-		kt_test(test_refused_before),	      kt_test(test_counted_meanwhile),
-		kt_test(test_one_port_of_its_user),   kt_test(test_memory_of_one_port),
+		kt_test(test_connections_are_spread),
+		kt_test(test_as_many_as_are_set),
+		kt_test(test_others_have_one),
+		kt_test(test_the_listener_ends),
+		kt_test(test_nobody_accepts),
+		kt_test(test_one_backlog),
+		kt_test(test_listens_for_good),
+		kt_test(test_settings_of_the_first),
+		kt_test(test_refused_before),
+		kt_test(test_counted_meanwhile),
+		kt_test(test_spread_once),
+		kt_test(test_one_port_of_its_user),
+		kt_test(test_memory_of_one_port),
 	};
 
 	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);
