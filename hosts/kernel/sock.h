@@ -50,8 +50,8 @@ struct bwk_sock {
 	bool spread;		 /* its port has what shards it gets; `lock` */
 	bool untold;		 /* of an attempt to connect: connect() has not said how it ended */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
-	spinlock_t accept_lock; /* of a listener: these, and how many there are; a port's is held */
-	struct page *bell;	/* that the program looks at; NULL: it does not */
+	spinlock_t accept_lock;	 /* of a listener: these, and how many there are; inside a port's */
+	struct page *bell;	 /* that the program looks at; NULL: it does not */
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
 	atomic_t told;	     /* of them, those that the socket's server may say are sent */

@@ -518,50 +518,31 @@ static void test_control_group(void **state)
 }
 
 #define NOBODIES   2100		  /* more than fit into tables of 1024 slots: table.c */
-#define TRIAL	   100		  /* so many tell how long these take */
-#define GIVE_UP_MS 15000	  /* the least: all are there before the first one is given up */
+#define GIVE_UP_MS 15000	  /* all are there before the first one is given up */
 #define PEER_LEAST 1000		  /* bytes that one is charged for, beside its engine's */
 #define TABLES	   (2 * 4096 * 8) /* bytes: by address, and by handle; none has an identity yet */
 #define STAT_S	   3		  /* for memory.stat, which is up to 2 s old */
 #define SPARE	   (32 << 10)	  /* bytes that may stay charged: account.h, and parts of pages */
-
-static void meet_nobodies(int fd, int n)
-{
-	for (int i = 0; i < n; i++) {
-		struct sockaddr_beowire to = kt_nobody(i);
-		socklen_t len = sizeof(to);
-
-		assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &to, &len), 0);
-	}
-}
-
-/* Kernels that look for defects are ten times as slow. All have gone before kt_becomes() is. */
-static int patience_ms(void)
-{
-	int fd = kt_bound("a", SOCK_RDM, 0), most = (int)kt_patience_s() * 400, ms;
-	uint64_t begun = kt_now_ns();
-
-	meet_nobodies(fd, TRIAL);
-	ms = (int)((kt_now_ns() - begun) / 1000000) * (NOBODIES / TRIAL) * 2;
-	close(fd);
-	ms = ms < most ? ms : most;
-	return ms > GIVE_UP_MS ? ms : GIVE_UP_MS;
-}
 
 /* Peers are charged as long as they are there; what tables of them grew by as long as the port is,
  * although it is next to nothing beside the peers. */
 static void test_peers_and_their_tables(void **state)
 {
 	const struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
-	int give_up_ms = patience_ms(), fd;
 	uint64_t before;
+	int fd;
 
 	enter_group();
 	fd = kt_open("a", SOCK_RDM);
-	kt_option(fd, BEOWIRE_DEAD_MS, give_up_ms);
+	kt_option(fd, BEOWIRE_DEAD_MS, GIVE_UP_MS);
 	assert_int_equal(bind(fd, (const struct sockaddr *)&any, sizeof(any)), 0);
 	before = group("sock");
-	meet_nobodies(fd, NOBODIES);
+	for (int i = 0; i < NOBODIES; i++) {
+		struct sockaddr_beowire to = kt_nobody(i);
+		socklen_t len = sizeof(to);
+
+		assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &to, &len), 0);
+	}
 	assert_true(group("sock") >= before + (uint64_t)NOBODIES * PEER_LEAST);
 	kt_becomes(kt_counters(fd).peers, 0, 0); /* they are given up */
 	sleep(STAT_S);

@@ -325,7 +325,7 @@ static void test_counted_meanwhile(void **state)
 	}
 }
 
-/* Listening again, when more shards are set than before, leaves the connections that are there. */
+/* Listening again, when more shards are set than before, costs no connection. */
 static void test_spread_once(void **state)
 {
 	int listener;

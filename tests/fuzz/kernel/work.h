@@ -91,7 +91,6 @@ void cancel_delayed_work_sync(struct delayed_work *work);
 #define rcu_read_unlock()		 ((void)0)
 #define rcu_barrier()			 ((void)0)
 #define rcu_dereference(p)		 (p)
-#define rcu_access_pointer(p)		 (p)
 #define num_online_cpus()		 2
 #define synchronize_rcu_expedited()	 ((void)0)
 #define rcu_dereference_bh(p)		 (p)
